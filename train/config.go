@@ -36,8 +36,8 @@ const (
 var Stages = []string{Pretrain, Isotropic, Anisotropic}
 
 // Config says what a run does. Only the stage, the data set and the network (Network or Model) have no default; the
-// zero value of any other field means its default. Where zero is a choice of its own the field is a pointer, nil
-// meaning the default.
+// zero value of any other field means its default. A field is a pointer if zero is a valid choice; nil means the
+// default.
 //
 // Lengths are given in kimg, thousands of images, as in EDM.
 type Config struct {

@@ -59,7 +59,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"schedule_lr_warmup": func(c *Config) { c.ScheduleLRWarmup = math.Inf(1) },
 		"train_network":      func(c *Config) { c.Stage, c.TrainNetwork = Pretrain, new(false) },
 		"train_schedule":     func(c *Config) { c.TrainSchedule, c.TrainNetwork = new(false), new(false) },
-		"keep":               func(c *Config) { c.Keep = KeepEnergy },
+		"keep":               func(c *Config) { c.Keep = "energy" },
 		"for_nfe":            func(c *Config) { c.ForNFE = 9 },
 	} {
 		cfg := tinyConfig(Isotropic)

@@ -19,7 +19,6 @@ import (
 // The values of Config.Keep.
 const (
 	KeepSamples = "samples"
-	KeepEnergy  = "energy"
 	KeepLast    = "last"
 )
 

@@ -22,7 +22,7 @@ func tinyModel(t *testing.T) *checkpoint.Model {
 // fromModel is tinyConfig from a model.
 func fromModel(stage string) Config {
 	cfg := tinyConfig(stage)
-	cfg.Network, cfg.Model, cfg.Init, cfg.Keep = nil, "tiny", "edm", KeepEnergy
+	cfg.Network, cfg.Model, cfg.Init, cfg.Keep = nil, "tiny", "edm", "energy"
 	return cfg
 }
 

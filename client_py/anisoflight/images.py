@@ -2,6 +2,7 @@
 
 import base64
 import math
+import re
 import struct
 import zlib
 from collections.abc import Collection, Sequence
@@ -21,22 +22,42 @@ MAX_PIXELS = 1 << 26
 """Most pixels of an image that is read, 8192 × 8192; a file that claims more is not decoded."""
 
 IMAGES = ("image", "images", "img", "sample", "samples", "pixel_values", "arr_0")
-LABELS = ("label", "labels", "fine_label", "arr_1")
+LABELS = ("label", "labels", "arr_1")
 """Names of columns and arrays, in files and in memory; the first that exists is used."""
+_LIKE_LABELS = re.compile("(^|_)(labels?|class(es)?|categor(y|ies)|targets?|cls|y)(_?(ids?|idx|index|names?))?$")
 
 _FLOATS = (np.arange(256) / 127.5 - 1).astype(np.float32)
 
 
-def find_columns(names: Sequence[str]) -> tuple[str, str | None]:
-    """The column or array of images among names, and that of labels if there is one.
+def like_labels(names: Collection[str]) -> list[str]:
+    """The names that columns of labels have.
+
+    >>> like_labels(["y", "key", "coarse_label", "classId", "Target"])
+    ['y', 'coarse_label', 'classId', 'Target']
+    """
+    return [name for name in names if _LIKE_LABELS.search(str(name).lower())]
+
+
+def find_columns(
+    names: Sequence[str], labels: str | None = "", hint: str = "rename one of them to label, or drop them"
+) -> tuple[str, str | None]:
+    """The column or array of images among names, and that of labels if there is one: `labels`, or by default one of
+    LABELS. Others that may be labels are not guessed: they are an error with the hint. None takes no labels.
 
     >>> find_columns(["path", "img", "label"])
     ('img', 'label')
     """
-    pixels, labels = (next((name for name in known if name in names), None) for known in (IMAGES, LABELS))
+    pixels = next((name for name in IMAGES if name in names), None)
     if pixels is None:
         message = f"images must be an array or a column named {', '.join(IMAGES)}, got {shortlist([*map(str, names)])}"
         raise bad_tensor(f"{message}; rename one, or pass that column alone")
+    if labels == "":
+        labels = next((name for name in LABELS if name in names), None)
+        if labels is None and (similar := like_labels(names)):
+            got = f"got {shortlist(similar)}; {hint.format(similar[0])}"
+            raise bad_tensor(f"labels must be in a column named label or labels, {got}")
+    elif labels is not None and labels not in names:
+        raise bad_tensor(f"labels must be in a column, got {labels!r}, but there are {shortlist([*map(str, names)])}")
     for name in (pixels, labels):
         if (count := names.count(name)) > 1:
             raise bad_tensor(f"{name} must be one column, got {count}; rename all but one")

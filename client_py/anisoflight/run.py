@@ -162,8 +162,8 @@ class Run:
         """Write the averaged weights and the schedule as the model `name`, from the best state if the run keeps it.
 
         It prints the gain over the start. It warns if the average is mostly the start, if the learning rate has not
-        fallen because the run was stopped early, and if the schedule's gradient is noise. A network whose last loss is
-        not finite is a `NotFiniteError`; `force` saves it all the same.
+        fallen because the run was stopped early, and if the schedule's gradient is noise. A network whose last loss or
+        answers are not finite is a `NotFiniteError`; `force` saves it all the same.
         """
         saved = self._client.call("SaveModel", run=self.name, name=name, replace=replace, force=force or None)
         if "outcome" in saved:

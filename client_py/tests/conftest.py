@@ -77,3 +77,15 @@ def client(server: anisoflight.LocalClient, model: str) -> anisoflight.Client:
     """The package's client, on a server that has the model `digits` and the data set `blocks`."""
     assert model == "digits"
     return server
+
+
+@pytest.fixture(scope="session")
+def diverged(client: anisoflight.Client) -> str:
+    """A run whose loss is NaN after 24 steps, and a model of it whose answers are."""
+    network = {"img_resolution": 8, "img_channels": 1, "model_channels": 8, "channel_mult": [1], "num_blocks": 1}
+    settings = {"batch": 8, "kimg": 1, "lr": 30.0, "ema_halflife_kimg": 0.001, "network": network}
+    run = client.create_run("blown", "pretrain", "blocks", **settings)
+    with pytest.warns(UserWarning, match=r"step \d+: the loss is not finite"):
+        run.step(24, progress=False)
+    run.save("blown", force=True)
+    return "blown"

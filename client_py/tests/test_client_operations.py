@@ -295,17 +295,13 @@ def test_a_run_that_diverges_warns(client: Client) -> None:
     pd.testing.assert_frame_equal(run.metrics(), rows)
 
 
-def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: Path) -> None:
-    network = {"img_resolution": 8, "img_channels": 1, "model_channels": 8, "channel_mult": [1], "num_blocks": 1}
-    settings = {"batch": 8, "kimg": 1, "lr": 30.0, "ema_halflife_kimg": 0.001, "network": network}
-    run = client.create_run("blown", "pretrain", "blocks", **settings)
+def test_a_network_that_diverges_is_no_silent_result(client: Client, diverged: str, tmp_path: Path) -> None:
+    run = client.run(diverged)
     with pytest.warns(UserWarning, match=r"step \d+: the loss is not finite"):
-        run.step(24, progress=False)
-    with pytest.warns(UserWarning, match="step 25: the loss is not finite"):
         run.step(1, progress=False)
-    with pytest.raises(NotFiniteError, match=r"\[NOT_FINITE\] .*the loss of its last step, 25"):
-        run.save("blown")
-    run.save("blown", force=True)
+    with pytest.raises(NotFiniteError, match=r"\[NOT_FINITE\] .*the loss of its last step, "):
+        run.save("refused")
+    assert "refused" not in client.models().index
     more: list[dict[str, Any]] = [{}, {"dtype": "float32"}, {"every": 2}]
     for options in more:
         with pytest.warns(UserWarning, match="4 of 4 images are not finite"):
@@ -322,6 +318,7 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: P
         lambda: client.make_schedule("blown-path", "few", model="blown", dataset="blocks", nfe=3, samples=64),
         lambda: client.evaluate_model("blown", "blocks"),
         lambda: client.predict("blown", "blocks"),
+        lambda: client.schedule_gradient("edm", "blown", x, x, [1.0, 100.0], progress=False),
     ):
         with pytest.raises(NotFiniteError, match="not finite"):
             search()
@@ -329,6 +326,48 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, tmp_path: P
     done = subprocess.run([*command, "--out", tmp_path / "black.png"], capture_output=True, text=True, check=False)
     assert (done.returncode, (tmp_path / "black.png").exists()) == (1, True)
     assert "4 of 4 images are not finite" in done.stderr
+
+
+STDERR = {  # the shell's redirection, and what the program does first
+    "none": ("2>&-", "assert sys.stderr is None"),
+    "closed": ("", "sys.stderr.close()"),
+    "full": ("2>/dev/full", ""),
+    "a full terminal": ("2>/dev/full", "sys.stderr.isatty = lambda: True"),
+    "a pipe that nobody reads": ("2>&1 >&3 | true", "import time; time.sleep(1)"),
+}
+
+
+@pytest.mark.parametrize("kind", STDERR)
+def test_results_do_not_depend_on_stderr(client: Client, diverged: str, tmp_path: Path, kind: str) -> None:
+    """Progress, warnings and notes have nowhere to go; the program has its results and ends well."""
+    redirection, first = STDERR[kind]
+    program = textwrap.dedent(f"""
+        import sys
+        import anisoflight
+        from anisoflight.errors import say
+        from anisoflight.wire import progress
+        {first}
+        progress._LINES = progress._DELAY = 0.0
+        with anisoflight.connect({client.location!r}) as client:
+            samples = client.sample({diverged!r}, n=4, steps=30)
+            rows = client.run({diverged!r}).step(2)
+        say("done")
+        with open({str(tmp_path / "results")!r}, "w") as file:
+            print(samples.images.shape, "not finite" in samples.notes[-1], len(rows), file=file)
+    """)
+    words = ["sh", "-c", f'exec 3>&1; "$0" -c "$1" {redirection}', sys.executable, program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (tmp_path / "results").exists(), done.stdout + done.stderr
+    assert (tmp_path / "results").read_text() == "(4, 8, 8, 1) True 2\n"
+    assert done.returncode == 0
+
+
+def test_a_network_that_overflows_before_its_first_step_is_not_saved(client: Client, diverged: str) -> None:
+    """No loss says it: the network itself is asked."""
+    run = client.create_run("from-blown", "pretrain", "blocks", model=diverged, batch=8, kimg=1)
+    with pytest.raises(NotFiniteError, match=r"the answer of the network at noise level 0\.002 is not finite"):
+        run.save("refused")
+    assert "refused" not in client.models().index
 
 
 def test_classes_without_images_are_not_drawn(client: Client) -> None:

@@ -1,20 +1,25 @@
 """Starting and ending a server, mostly with small programs in its place."""
 
+import contextlib
+import io
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 import pytest
 from wire import NETWORK, within
 
-from anisoflight import ServerStartError, UnavailableError, connect, serve
+from anisoflight import AnisoflightError, ServerStartError, UnavailableError, connect, serve
 from anisoflight.files.temporary import TemporaryFolder
 from anisoflight.serve import find_binary
 
@@ -62,6 +67,95 @@ while True: time.sleep(1)
     arguments, end = (tmp_path / "said").read_text().splitlines()
     assert arguments == f"serve --config a.yaml --data {tmp_path} --listen 127.0.0.1:0 --until-eof"
     assert end == "stopped cleanly"
+
+
+class Broken(io.StringIO):
+    """A file of a widget that is gone."""
+
+    def write(self, _: str) -> int:
+        raise RuntimeError("the widget is gone")
+
+
+LOGS: dict[str, tuple[Callable[[], TextIO], str]] = {  # and what is said of them
+    "closed": (io.StringIO, "closed file"),
+    "full": (lambda: io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True), "No space left on device"),
+    "broken": (Broken, "the widget is gone"),
+}
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("lines", [3, 3000])
+def test_a_log_that_fails_does_not_stop_the_server(tmp_path: Path, kind: str, lines: int) -> None:
+    """Its output, which may be more than a pipe holds, is read on; the last lines say why the file has no more."""
+    body = f"""
+print('msg="listening on 127.0.0.1:4242" location=grpc://127.0.0.1:4242', flush=True)
+for i in range({lines}): print("line", i, 100 * "x", flush=True)
+time.sleep(60)
+"""
+    with LOGS[kind][0]() as log:
+        if kind == "closed":
+            log.close()
+        with serve(binary=program(tmp_path, body), log=log) as client:
+            assert within(20, lambda: f"line {lines - 1} x" in client.server.log)
+            if lines == 3:
+                assert re.search(rf"\(the log is not copied any more: .*{LOGS[kind][1]}", client.server.log)
+
+
+@pytest.mark.parametrize("level", ["warn", "error"])
+def test_a_log_without_its_first_lines_tells_when_the_server_is_ready(tmp_path: Path, level: str) -> None:
+    with serve(data=tmp_path, environment={"ANISOFLIGHT_LOG_LEVEL": level}, timeout=30) as client:
+        assert client.models().empty
+        assert client.server.log.count("\n") == 1
+
+
+def test_the_address_of_a_configuration(tmp_path: Path) -> None:
+    """`listen` of the file holds, unless the argument is given; without both it is a socket of the server's own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    with_address, without = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    with_address.write_text(f"listen: {address}\ndevice: go\n")
+    without.write_text("device: go\n")
+    cases: list[tuple[Path, dict[str, Any], str]] = [
+        (with_address, {}, f"grpc://{address}"),
+        (with_address, {"listen": f"unix:{tmp_path}/given"}, f"grpc+unix://{tmp_path}/given"),
+        (without, {}, "grpc+unix://"),
+    ]
+    for config, options, location in cases:
+        with serve(config, data=tmp_path, **options) as client:
+            assert client.location.startswith(location)
+            assert client.info()["device"]["name"] == "go"
+
+
+def test_a_server_waits_for_one_that_is_ending(tmp_path: Path) -> None:
+    """Such as that of a notebook's kernel that was killed during a request."""
+    arguments = ["--device", "go", "--grace", "3"]
+    with serve(data=tmp_path, arguments=arguments) as first:
+        first.put_dataset("small", np.zeros((8, 8, 8, 1), np.uint8), progress=False)
+        first.make_mixture("m", "small", progress=False)
+        started = threading.Event()
+
+        def endless() -> None:
+            with contextlib.suppress(AnisoflightError):
+                for _ in first.stream("Sample", {"model": "m", "n": 4096, "steps": 50_000}):
+                    started.set()
+
+        thread = threading.Thread(target=endless)
+        thread.start()
+        assert started.wait(20)
+        first.server.process.terminate()
+        with serve(data=tmp_path, arguments=arguments) as second:
+            assert "which is ending" in second.server.log
+            assert second.models().index.tolist() == ["m"]
+        thread.join()
+
+
+def test_a_server_that_does_not_end_is_named(tmp_path: Path) -> None:
+    """Its address would be of no use."""
+    said = 'the data folder "d" is in use by process 7 (anisoflight serve, grpc://x:1), which is ending; try again'
+    with pytest.raises(ServerStartError, match="which is ending; try again") as raised:
+        serve(binary=program(tmp_path, f"print({said!r}); sys.exit(1)"))
+    assert "connect(" not in str(raised.value)
 
 
 def test_a_folder_in_use_is_refused_and_its_holder_named(tmp_path: Path) -> None:

@@ -14,11 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import ExifTags, Image
 from test_data_transforms import encoded, picture
 
 import anisoflight
 from anisoflight.data import Conversion, DataError, Source, inspect, open_source, upload, write_folder, write_zip
-from anisoflight.errors import AnisoflightWarning
+from anisoflight.data.pictures import decoded
+from anisoflight.errors import AnisoflightWarning, BadRequestError
+from anisoflight.wire.intake import columns_of, dataset_batches, pieces_of
+from anisoflight.wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -221,9 +225,9 @@ def test_what_systems_add_is_no_picture_and_no_class(rule: str, tmp_path: Path) 
         assert (report["images"], report["ignored"]) == (2, ignored)
     written(folder, **{"dog/mean.npy": b""})
     (folder / "bird").symlink_to(tmp_path / "linked")
-    with open_source(folder) as source:
+    with open_source(folder, rule) as source:
         assert set(source.ignored) - set(IGNORED) == {"dog/mean.npy", "bird"}
-        assert list(source.classes) == ["cat", "dog"]
+        assert list(source.classes) == (["bird", "cat", "dog"] if rule != "none" else [])
     with open_source(folder, under=".git") as source:
         assert source.count == 1, "a folder that is named is read"
 
@@ -254,6 +258,16 @@ def test_a_class_has_a_picture_that_is_used(bad: bytes, tmp_path: Path) -> None:
                 assert [found["images"] for found in classes] == [1, 0, 1]
         with open_source(path) as source, pytest.raises(DataError, match=r"bee/0\.png"):
             list(Conversion(source))
+
+
+def test_a_class_of_a_table_whose_images_are_bad_is_named(tmp_path: Path) -> None:
+    good = encoded(IMAGES[0])
+    pq.write_table(pa.table({"image": [good, b"bad", good], "label": [0, 1, 2]}), tmp_path / "a.parquet")
+    with open_source(tmp_path / "a.parquet") as source:
+        images = Conversion(source, skip=lambda error: None)
+        assert [label for _, label in images] == [0, 2], "numbers do not shift"
+        assert source.without_images(images.used, images.seen) == ["1"]
+        assert [found["images"] for found in inspect(source)["classes"]] == [1, 0, 1]
 
 
 def test_a_class_of_pictures_too_small_has_a_number(tmp_path: Path) -> None:
@@ -354,8 +368,9 @@ def test_rules_of_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=IMAGES)
     with pytest.raises(DataError, match=r"labels by folder are for images in folders and zips; this is a \.npz"):
         open_source(tmp_path / "a.npz", "folder")
-    with pytest.raises(ValueError, match=r"labels must be one of auto, .*, none, or a column of a table, got 'column'"):
-        open_source(tmp_path / "a.npz", "column")
+    np.save(tmp_path / "a.npy", IMAGES)
+    with pytest.raises(ValueError, match=r"labels must be one of auto, .*, none, or a column of a table or \.npz, got"):
+        open_source(tmp_path / "a.npy", "y")
 
 
 def test_parts_of_a_dataset_are_no_classes(tmp_path: Path) -> None:
@@ -500,30 +515,50 @@ def test_an_interrupted_conversion_reads_no_further(tmp_path: Path) -> None:
 
 
 def test_what_is_no_png_by_name_is_read_or_named(tmp_path: Path) -> None:
-    """Content decides: other suffixes, none, classes without images, links, pipes, lists of labels."""
+    """Content decides, in folders as in zips: other suffixes, none, wrong ones, an array next to images; in folders
+    also links and pipes."""
     good = encoded(IMAGES[0])
-    files = {"ant/0.jfif": good, "ant/1": good, "bee/notes.txt": b"none", "cat/2.PNG": good}
-    with (
-        pytest.warns(AnisoflightWarning, match=r"bee/notes\.txt"),
-        open_source(written(tmp_path / "a", **files)) as source,
-    ):
-        assert [(item.name, item.label) for item in source.items()] == [
-            ("ant/0.jfif", 0),
-            ("ant/1", 0),
-            ("cat/2.PNG", 2),
-        ]
+    files = {"ant/0.jfif": good, "ant/1": good, "bee/notes.txt": b"none", "cat/2.PNG": good, "cat/3.npy": good}
+    files["mean.npy"] = b"\x93NUMPY"
+    for path in (written(tmp_path / "a", **files), zipped(tmp_path / "a.zip", files)):
+        with pytest.warns(AnisoflightWarning, match=r"bee/notes\.txt, mean\.npy"):
+            opened = open_source(path)
+        with opened as source:
+            pairs = [(item.name, item.label) for item in source.items()]
+            assert pairs == [("ant/0.jfif", 0), ("ant/1", 0), ("cat/2.PNG", 2), ("cat/3.npy", 2)]
+            assert all((item.read() == IMAGES[0]).all() for item in source.items())
     os.mkfifo(tmp_path / "a/ant/pipe.png")
     with pytest.warns(AnisoflightWarning, match=r"ant/pipe\.png"), open_source(tmp_path / "a") as source:
-        assert source.count == 3
+        assert source.count == 4
     with pytest.raises(DataError, match="is no file or folder"):
         open_source(tmp_path / "a/ant/pipe.png")
     (tmp_path / "b").mkdir()
     (tmp_path / "b/linked").symlink_to(tmp_path / "a/cat")
     with open_source(tmp_path / "b") as source:
-        assert source.count == 1
-    (tmp_path / "a/cat/loop").symlink_to(tmp_path / "a")
-    with pytest.raises(DataError, match="link to a folder that holds it"):
-        open_source(tmp_path / "b")
+        assert source.count == 2
+
+
+@pytest.mark.parametrize("links", [{"cat/up": "."}, {"cat/out": ".."}, {"cat/x": "dog", "dog/y": "cat"}])
+def test_links_that_lead_back_are_refused(links: dict[str, str], tmp_path: Path) -> None:
+    folder = written(tmp_path / "pets", **{"cat/0.png": DOT, "dog/0.png": DOT})
+    for link, target in links.items():
+        (folder / link).symlink_to(folder / target)
+    with pytest.raises(DataError, match="is a link to a folder that holds it"):
+        open_source(folder)
+
+
+@pytest.mark.parametrize("left", ["", ".DS_Store", ".cache/0.png", "deep/er/.DS_Store", "notes.txt"])
+def test_a_class_of_which_nothing_is_read_is_named_and_keeps_its_number(left: str, tmp_path: Path) -> None:
+    files = {"ant/": b"", "ant/0.png": DOT, "cat/0.png": DOT, f"bee/{left}": b""}
+    folder = written(tmp_path / "a", **{name: data for name, data in files.items() if not name.endswith("/")})
+    (folder / "bee").mkdir(exist_ok=True)
+    for path in (folder, zipped(tmp_path / "a.zip", files)):
+        with pytest.warns(AnisoflightWarning, match="bee"):
+            opened = open_source(path)
+        with opened as source:
+            assert [item.label for item in source.items()] == [0, 2]
+            assert all(name.startswith("bee") for name in source.ignored)
+            assert source.without_images({0, 2}) == ["bee"]
 
 
 @pytest.mark.parametrize(
@@ -532,6 +567,7 @@ def test_what_is_no_png_by_name_is_read_or_named(tmp_path: Path) -> None:
         ("metadata.jsonl", '{"file_name": "a.png", "label": 1}\n{"file_name": "b.png", "label": 0}\n', [1, 0], []),
         ("metadata.csv", "file_name,label\na.png,dog\nb.png,cat\n", [1, 0], ["cat", "dog"]),
         ("labels.csv", "filename,label\na.png,3\nb.png,\n", [3, -1], []),
+        ("labels.csv", "file,label\na.png,10.0\nb.png,2.0\n", [10, 2], []),
     ],
 )
 def test_labels_beside_pictures(name: str, text: str, labels: list[int], classes: list[str], tmp_path: Path) -> None:
@@ -541,10 +577,87 @@ def test_labels_beside_pictures(name: str, text: str, labels: list[int], classes
             assert ([item.label for item in source.items()], list(source.classes)) == (labels, classes)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (
+            "metadata.jsonl",
+            '{"file_name": "a.png", "label": 1}\n5\n',
+            r'must have a row \{"file_name": …, "label": …\}',
+        ),
+        ("metadata.jsonl", '{"file_name": "a.png", "label": [1, 2]}', r"has the label \[1, 2\]; an image has one"),
+        ("metadata.csv", "file_name,label\na.png,1\na.png,1\n", "gives an image two labels"),
+        ("metadata.csv", "file_name,label\nb.png,1\n", "differs in 'a.png'"),
+        ("labels.csv", "file_name,label\na.png,0.5\n", "the label '0.5'; labels are whole numbers"),
+        ("labels.csv", 'file_name,label\na.png,"' + "x" * 200_000, "field larger than field limit"),
+    ],
+)
+def test_lists_of_labels_are_refused_by_name_or_not_asked(name: str, text: str, says: str, tmp_path: Path) -> None:
+    files = {"a.png": DOT, name: text.encode()}
+    for path in (written(tmp_path / "folder", **files), zipped(tmp_path / "a.zip", files)):
+        with pytest.raises(DataError, match=rf"{name}: .*{says}"):
+            open_source(path)
+        with open_source(path, "none") as source:
+            assert source.count == 1
+
+
+def test_the_orientation_of_exif_is_applied_on_every_route(tmp_path: Path) -> None:
+    """The same turned JPEG: a folder, a zip, tables of bytes, a data set of Hugging Face, Pillow's images."""
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    photo = encoded(picture(16, 24), "JPEG", exif=exif)
+    want = np.rot90(np.asarray(Image.open(io.BytesIO(photo))), -1)
+    written(tmp_path / "folder", **{"0.jpg": photo})
+    zipped(tmp_path / "a.zip", {"0.jpg": photo})
+    column = pa.array([{"bytes": photo, "path": None}])
+    pq.write_table(pa.table({"image": [photo]}), tmp_path / "bytes.parquet")
+    pq.write_table(pa.table({"image": column}), tmp_path / "hub.parquet")
+    arrow(tmp_path / "hub.arrow", pa.table({"image": column}))
+    for name in ("folder", "a.zip", "bytes.parquet", "hub.parquet", "hub.arrow"):
+        assert (read(tmp_path / name)[0][0] == want).all(), name
+    datasets = pytest.importorskip("datasets")  # requirements-dev.txt has it
+    features = datasets.Features({"image": datasets.Image()})
+    pieces = pieces_of(datasets.Dataset.from_dict({"image": column.to_pylist()}, features=features))
+    assert pieces is not None
+    _, batches = dataset_batches(pieces)
+    opened = Image.open(io.BytesIO(photo))
+    columns = [next(batches)["image"], *(columns_of([image], None)[0] for image in (opened, opened.convert("RGB")))]
+    assert all((to_numpy(column)[0] == want).all() for column in columns)
+
+
+def test_damaged_exif_turns_nothing() -> None:
+    plain = encoded(picture(4, 5), exif=b"Exif\0\0no TIFF")
+    assert (decoded(plain) == picture(4, 5)).all()
+
+
+@pytest.mark.parametrize("name", ["y", "targets", "Labels", "fine_label", "class_id"])
+def test_label_arrays_of_other_names_are_asked_for(name: str, tmp_path: Path) -> None:
+    """In an .npz; put_dataset takes them as labels=, or asks for another name."""
+    arrays = {"x": IMAGES, name: LABELS}
+    np.savez(tmp_path / "a.npz", allow_pickle=False, **arrays)
+    with pytest.raises(DataError, match=rf"got {name}; --labels {name} \(labels=\"{name}\"\) takes it"):
+        open_source(tmp_path / "a.npz")
+    assert read(tmp_path / "a.npz", name)[1] == LABELS.tolist()
+    with pytest.warns(AnisoflightWarning, match=name):
+        assert read(tmp_path / "a.npz", "none")[1] == [-1, -1, -1]
+    table = {"image": IMAGES, name: LABELS}
+    with pytest.raises(BadRequestError, match=rf"got {name}; rename one of them to label, or drop them"):
+        columns_of(table, None)
+    assert columns_of(table, LABELS)[1] is LABELS
+
+
+def test_arrays_that_are_not_read_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=IMAGES, labels=LABELS, masks=IMAGES, class_names=["a", "b", "c"])
+    with pytest.warns(AnisoflightWarning, match=r"class_names\.npy, masks\.npy are not read"):
+        assert read(tmp_path / "a.npz")[1] == LABELS.tolist()
+    with pytest.raises(DataError, match="labels must be in a column, got 'y', but there are"):
+        open_source(tmp_path / "a.npz", "y")
+
+
 def test_label_columns_of_other_names_are_asked_for(tmp_path: Path) -> None:
     columns = {"img": [encoded(IMAGES[0])], "fine_label": [5], "coarse_label": [2]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"fine_label, coarse_label for labels; --labels fine_label"):
+    with pytest.raises(DataError, match="fine_label, coarse_label; --labels fine_label"):
         open_source(tmp_path / "a.parquet")
     with pytest.warns(AnisoflightWarning, match="fine_label"):
         source = open_source(tmp_path / "a.parquet", labels="coarse_label")

@@ -155,9 +155,9 @@ LABELLED: list[tuple[bytes, str]] = [
 
 
 def test_npz(tmp_path: Path) -> None:
-    two = zipped(tmp_path / "a.npz", {"x.npy": ONE, "y.npy": ONE})
+    two = zipped(tmp_path / "a.npz", {"a.npy": ONE, "b.npy": ONE})
     assert (
-        "a column named image, images, img, sample, samples, pixel_values, arr_0, got x, y; rename one"
+        "a column named image, images, img, sample, samples, pixel_values, arr_0, got a, b; rename one"
         in refusal(two).message
     )
     for images, says in HELD:

@@ -1,6 +1,7 @@
 """``python -m anisoflight.fid`` against the real server: measured once, and resumed to the same bits."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -94,6 +95,15 @@ def test_fewer_than_fifty_thousand_are_refused_before_anything_is_drawn(
     calc.arguments.remove("--allow-fewer")
     assert main([*calc.arguments, "--nfe", "3", "--seeds", "0-49999,50000-50099"]) == 1
     assert "anisoflight: digits, nfe 3, seeds 50000-50099: 100 images; FID is of 50000" in capsys.readouterr().err
+    assert not calc.out.exists()
+
+
+def test_a_network_that_has_diverged_has_no_row(calc: Calc, diverged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    calc.arguments[calc.arguments.index("digits")] = diverged
+    for _ in range(2):  # the second would find what the first had kept
+        assert main([*calc.arguments, "--nfe", "3", "--seeds", "0-39", "--checkpoint", "10"]) == 1
+        said = capsys.readouterr().err
+        assert re.search(r"model 'blown': 1\d* of 1\d* images are not finite: the network overflows", said), said
     assert not calc.out.exists()
 
 

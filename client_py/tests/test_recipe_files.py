@@ -297,9 +297,11 @@ def test_texts_are_as_they_were_written(tmp_path: Path) -> None:
         (tmp_path / "a.yaml").write_text(
             f"name: {text}\nseed: 3\n"
             f"network: {{name: {text}, config: {{lr: 1e-5, code: 010, day: 2026-11-28, n: 10}}}}\n"
+            f"train: {{schedule: {text}, lr: 1e-5, family: {{basis: {text}, k: 4}}}}\n"
             f"fid: {{baselines: [{text}]}}\ntwin: {{name: {text}, seed: 4}}\n"
         )
         recipe = _read(Recipe(tmp_path / "a.yaml"), tmp_path / "a.yaml", ())
         assert (recipe.name, recipe.network.name, recipe.fid.baselines) == (text, text, [text])
+        assert recipe.train == {"schedule": text, "lr": 1e-5, "family": {"basis": text, "k": 4}}
         assert recipe.twin == {"name": text, "seed": 4}
         assert recipe.network.config == {"lr": 1e-5, "code": "010", "day": "2026-11-28", "n": 10}

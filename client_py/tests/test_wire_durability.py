@@ -4,8 +4,11 @@ import contextlib
 import json
 import queue
 import signal
+import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,3 +115,34 @@ def test_a_log_that_nobody_reads_does_not_end_the_server_unstored(tmp_path: Path
         process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     assert stored_step(tmp_path, "r") > 2
+
+
+def test_too_many_open_files_are_no_damage(tmp_path: Path) -> None:
+    """They are STORAGE, of what is written and of what is read, until there are fewer."""
+    binary = tmp_path / "anisoflight"
+    limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"
+    binary.write_text(f"#!{sys.executable}\n{limit}\nos.execv({find_binary()!r}, sys.argv)\n")
+    binary.chmod(0o755)
+    options = {"listen": "127.0.0.1:0", "binary": binary, "arguments": ["--device", "go"]}
+    with anisoflight.serve(data=tmp_path / "data", **options) as client, contextlib.ExitStack() as stack:
+        images = np.zeros((8, 8, 8, 1), np.uint8)
+        client.put_dataset("images", images, progress=False)
+        client.make_mixture("m", "images", progress=False)
+        port = int(client.location.rpartition(":")[2])
+        files = Path(f"/proc/{client.server.process.pid}/fd")
+        while len(list(files.iterdir())) < 64:
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            time.sleep(0.01)
+        for call in (
+            lambda: client.put_dataset("more", images, progress=False),
+            lambda: client.sample("m", n=2, steps=2),
+            lambda: client.call("LoadModel", name="m", precision="bfloat16"),
+            lambda: client.delete_model("m"),
+        ):
+            with pytest.raises(anisoflight.AnisoflightError, match=r"too many open files; raise its limit") as raised:
+                call()
+            assert raised.value.code == "STORAGE"
+        assert client.models().loc["m", "integrity"] == "ok"
+        stack.close()
+        assert wire.within(10, lambda: len(list(files.iterdir())) < 60)
+        assert client.sample("m", n=2, steps=2).images.shape == (2, 8, 8, 1)

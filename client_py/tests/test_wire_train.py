@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 import wire
+from conftest import pictures
 
 COLUMNS = [
     "step",
@@ -56,6 +57,14 @@ def test_steps_count_from_one_and_missing_fields_are_nan(flight: fl.FlightClient
     assert np.isfinite(frame[["loss", "grad_norm", "lr", "seconds"]].to_numpy()).all()
     assert frame[["schedule_grad_norm", "schedule_lr"]].isna().all().all()
     assert not any(field.nullable for field in table.schema)
+
+
+def test_steps_on_sent_images_tell_that_the_loss_is_not_finite(flight: fl.FlightClient, diverged: str) -> None:
+    rows = wire.table(image=wire.tensor(pictures(8)[0]), label=wire.int32(np.full(8, -1)))
+    reply = wire.exchange(flight, "TrainStep", {"run": diverged}, rows.to_batches())
+    assert not np.isfinite(reply.table["loss"].to_numpy()).any()
+    (warning,) = (event["warning"] for event in reply.events if "warning" in event)
+    assert "the loss is not finite" in warning
 
 
 def test_cancelling_the_call_keeps_what_was_learned(flight: fl.FlightClient) -> None:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // FuzzRequests decodes text as every request. What is refused is refused with a code of the client's; what is taken is
@@ -42,7 +44,7 @@ func FuzzRequests(f *testing.F) {
 				}
 				continue
 			}
-			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > MaxSteps || s.BatchBytes < 1 ||
+			if s, ok := got.(*Sample); ok && (s.Steps < 0 || s.Steps > solver.MaxSteps || s.BatchBytes < 1 ||
 				s.BatchBytes > 64<<20) {
 				t.Fatalf("%s passed as %+v", text, s)
 			}

@@ -7,13 +7,8 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
-// Limits on requests. They bound memory, not time.
-const (
-	// MaxSteps is the largest number of solver steps of one sample. Its plan is held in memory.
-	MaxSteps = 100_000
-	// DefaultBatchBytes is the approximate size of one reply batch.
-	DefaultBatchBytes = 2 << 20
-)
+// DefaultBatchBytes is the approximate size of one reply batch.
+const DefaultBatchBytes = 2 << 20
 
 // Solvers lists the solvers of the register of schedule/solver, sorted.
 var Solvers = slices.Sorted(slices.Values(solver.Names()))

@@ -18,6 +18,9 @@ var disks = []struct {
 }{
 	{"full", syscall.ENOSPC, func(effect string) bool { return effect != "remove" }},
 	{"read-only", syscall.EROFS, func(string) bool { return true }},
+	{"that is a layer of an image", syscall.EXDEV, func(effect string) bool {
+		return effect == "rename" || effect == "exchange"
+	}},
 }
 
 // onDisk does an operation on a disk that refuses from its at-th effect on. It returns the number of effects and the
@@ -35,8 +38,8 @@ func onDisk(t *testing.T, dir string, index, at, disk int, dev *device.Device) (
 	return effects, err
 }
 
-// TestDisksThatRefuse: an operation on a full or read-only disk fails with STORAGE, and the folder is as before or, if
-// the failure came after the change, as after.
+// TestDisksThatRefuse: an operation on a disk that is full or read-only, or moves no folders, fails with STORAGE, and
+// the folder is as before or, if the failure came after the change, as after.
 func TestDisksThatRefuse(t *testing.T) {
 	if !*all {
 		t.Skip("it takes a minute: go test ./internal/crash -args -all")

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
@@ -262,4 +264,43 @@ func TestResumeOnOtherImages(t *testing.T) {
 	upload(t, e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other)
 	_, err := attempt(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
 	wantCode(t, "other images", err, api.BadRequest, "other images")
+}
+
+// What the system refuses is STORAGE in its words, whatever it is, and leaves everything as it was.
+func TestErrorsOfTheSystemAreStorage(t *testing.T) {
+	e := open(t)
+	newRun(t, e, "r", "")
+	act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
+	lists := func() string {
+		return fmt.Sprint(act(t, e, "ListModels", ""), act(t, e, "ListDatasets", ""), act(t, e, "ListRuns", ""))
+	}
+	before := lists()
+	for _, errno := range []syscall.Errno{
+		syscall.EXDEV, syscall.ENOENT, syscall.EMFILE, syscall.ESTALE, syscall.ENAMETOOLONG, syscall.ENODEV,
+	} {
+		for op, body := range map[string]string{
+			"DeleteModel":   `{"model":"m"}`,
+			"DeleteDataset": `{"dataset":"noise"}`,
+			"SaveModel":     `{"run":"r","name":"m","replace":true}`,
+			"CreateRun":     `{"name":"s","stage":"isotropic","dataset":"noise","model":"tiny"}`,
+			"MakeModel":     `{"kind":"mixture","name":"new","dataset":"noise"}`,
+		} {
+			restore := atomicdir.Intercept(func(f atomicdir.Effect) error {
+				if f.Name != "rename" && f.Name != "exchange" {
+					return nil
+				}
+				return &os.LinkError{Op: f.Name, Old: "/secret", New: f.Path, Err: errno}
+			})
+			_, err := perform(t.Context(), e, op, body, nil)
+			restore()
+			wantCode(t, fmt.Sprintf("%s and %v", op, errno), err, api.Storage)
+			if sentence := explain.Disk(errno); !strings.Contains(err.Error(), sentence) ||
+				strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s says %v, not: %s", op, err, sentence)
+			}
+		}
+	}
+	if after := lists(); after != before {
+		t.Errorf("left %s\nwas %s", after, before)
+	}
 }

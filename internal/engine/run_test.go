@@ -14,6 +14,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/kernels/unet"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -74,6 +76,50 @@ func TestRunLifeCycle(t *testing.T) {
 	}
 	act(t, e, "DeleteRun", `{"run":"r"}`)
 	refuse(t, e, "GetRun", `{"run":"r"}`, api.RunNotFound) // deleted
+}
+
+// A network whose weights and losses are finite may overflow at other noise levels than those of its losses.
+func TestSaveAsksTheNetwork(t *testing.T) {
+	dir := newFolder(t)
+	net, err := unet.Parse([]byte(tiny))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := net.Init(1)
+	for i, p := range net.Params() {
+		for k := range values[i] {
+			switch {
+			case p.Name == "model.map_layer0.weight" && k%8 == 0: // of sin(ln σ/4), which changes its sign at σ = 1
+				values[i][k] = 1e25
+			case p.Name == "model.map_layer0.weight", p.Name == "model.map_label.weight":
+				values[i][k] = 0
+			case p.Name == "model.map_layer1.weight":
+				values[i][k] = 1e25
+			}
+		}
+	}
+	wild := &checkpoint.Model{Net: net, Values: values}
+	if err := checkpoint.SaveModel(filepath.Join(dir, "models", "wild"), wild, false); err != nil {
+		t.Fatal(err)
+	}
+	e := reopen(t, dir, Config{})
+	putImages(t, e, "noise", 24)
+	for name, more := range map[string]string{"wild": `"model":"wild"`, "calm": `"model":"tiny"`} {
+		act(t, e, "CreateRun", fmt.Sprintf(
+			`{"name":%q,"stage":"pretrain","dataset":"noise","batch":8,"kimg":1,"p_mean":-3,"p_std":0.1,%s}`, name, more))
+		loss := column[float64](get(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name)), "loss")
+		if math.IsNaN(loss[0]) || math.IsInf(loss[0], 0) {
+			t.Fatalf("%s: the loss at σ = 0.05 is %v", name, loss[0])
+		}
+	}
+	_, err = perform(t.Context(), e, "SaveModel", `{"run":"wild","name":"m"}`, nil)
+	wantCode(t, "an overflow", err, api.NotFinite)
+	if !strings.Contains(err.Error(), "the answer of the network at noise level 1.") {
+		t.Errorf("it says %v", err)
+	}
+	refuse(t, e, "DescribeModel", `{"model":"m"}`, api.ModelNotFound)
+	act(t, e, "SaveModel", `{"run":"wild","name":"m","force":true}`)
+	act(t, e, "SaveModel", `{"run":"calm","name":"calm"}`)
 }
 
 func TestSaveModelRules(t *testing.T) {

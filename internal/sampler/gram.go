@@ -23,7 +23,7 @@ type Gram struct {
 	evaluations   [][2][]float32 // of these rows, D and the state that it was made at, newest first
 }
 
-// NewGram returns the sums of no rows for the last of some stages, which has a number of terms. The parts are those of
+// NewGram returns empty sums for the last of some stages, which has a number of terms. The parts are those of
 // statistics with one row, or one part if they are nil.
 func NewGram(statistics *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
 	g := &Gram{Statistics: statistics, Terms: terms, Stages: stages, States: states, At: at, Split: split}

@@ -134,8 +134,8 @@ func checkRow(row []float64, n int) error {
 	return nil
 }
 
-// variance returns λ = σ² q/(1 − q), at most the data's variance: no linear filter does worse than the one that knows
-// only the noise of x, and where q approaches 1 the quotient is all noise of the measurement.
+// variance returns λ = σ² q/(1 − q), at most the data's variance: as q → 1, the quotient is dominated by the noise of the
+// measurement.
 func variance(q, sigma, prior float64) float64 {
 	if q >= 1 {
 		return prior

@@ -21,7 +21,7 @@ type Settings struct {
 	Order int
 	// SecondPoint of heun: Midpoint (in t) or Endpoint. No effect on other solvers.
 	SecondPoint string `json:"second_point" default:"midpoint" oneof:"midpoint endpoint"`
-	// Variant of unipc: BH2 or BH1. No effect on other solvers.
+	// Variant of unipc: "bh2" or BH1. No effect on other solvers.
 	Variant string `json:"variant" default:"bh2" oneof:"bh1 bh2"`
 	// Grid places the steps; uniform in schedule time by default.
 	Grid Grid

@@ -5,11 +5,8 @@ import (
 	"slices"
 )
 
-// The variants of UniPC: B(h) = −h and B(h) = e^{−h} − 1.
-const (
-	BH1 = "bh1"
-	BH2 = "bh2"
-)
+// BH1 is the variant of UniPC with B(h) = −h; the other, "bh2", has B(h) = e^{−h} − 1.
+const BH1 = "bh1"
 
 // unipc is the unified predictor–corrector of order 1–3 (Zhao et al., arXiv:2302.04867), multistep, data prediction,
 // each subspace on its own clock λ = −ln U. With m_k the denoised images of the last nodes, h = λ_next − λ, r_k =

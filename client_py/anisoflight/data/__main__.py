@@ -68,7 +68,7 @@ def _command(group: Any, name: str, about: str) -> argparse.ArgumentParser:
     command.add_argument("path", metavar="PATH", type=path_of, help="images, in any format that is read")
     about = (
         "source of labels: auto (the format's own), listed (in dataset.json or metadata), folder (the image's), none, "
-        "or a column of a table (default auto)"
+        "or a column of a table or .npz (default auto)"
     )
     command.add_argument("--labels", metavar="SOURCE", default="auto", help=about)
     about = "read only this folder of a folder or zip, such as train, or Parquet files whose names begin so"
@@ -161,7 +161,7 @@ def _convert(args: argparse.Namespace) -> None:
     line = f"{out}: {images.images} images of {height}×{width} pixels in {channels} channels"
     line += ", with labels" if source.labelled else ", without labels"
     line += f"; {images.left_out} too small and left out" if images.left_out else ""
-    empty = source.without_images(images.used) if source.labelled else []
+    empty = source.without_images(images.used, images.seen) if source.labelled else []
     line += f"; no images of {shortlist(empty)}, whose numbers stay" if empty else ""
     line += f"; {images.bad} bad and left out" if images.bad else ""
     print(line + (f"; ignored {shortlist(ignored)}" if ignored else ""))

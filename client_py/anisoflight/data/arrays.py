@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..images import IMAGES, LABELS, find_columns, labels_of, shortlist
+from ..images import IMAGES, LABELS, find_columns, labels_of, like_labels, shortlist
 from ..wire.intake import pixels_in
 from .pictures import channels_last
 from .source import DataError, Item, Source, named
@@ -41,15 +41,21 @@ def npy(path: Path, layout: str | None = None) -> Source:
     return Source(path, ".npy", len(images), False, partial(rows, images, None, path.name))
 
 
-def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: str | None = None) -> Source:
+def columns_by_rule(names: Sequence[str], rule: str) -> tuple[str, str | None]:
+    """The column or array of images, and that of labels by `rule`: the column's name, none, or LABELS."""
+    labels = {"auto": "", "listed": "", "folder": "", "none": None}.get(rule, rule)
+    return find_columns(names, labels, '--labels {0} (labels="{0}") takes it, --labels none drops all')
+
+
+def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], rule: str, layout: str | None = None) -> Source:
     """An .npz of images and perhaps labels."""
     names = [entry.removesuffix(".npy") for entry in entries if entry.endswith(".npy")]
     if any(PurePosixPath(name).name.startswith("img-mean-std-") for name in names):
         about = f"holds EDM2's encoded latents, {shortlist(names)}; draw mean + std·noise and np.save one array"
         raise DataError(path, "", about)
-    alone = [name for name in names if name not in LABELS]
+    alone = [name for name in names if name not in (rule, *LABELS, *like_labels(names))]
     with named(path):
-        name, listed = find_columns([IMAGES[0] if [name] == alone else name for name in names])
+        name, listed = columns_by_rule([IMAGES[0] if [name] == alone else name for name in names], rule)
     name = f"{alone[0] if len(alone) == 1 else name}.npy"
     with _array(path, archive, name) as (_, shape, dtype):
         count, *axes = shape or [0]
@@ -70,7 +76,9 @@ def npz(path: Path, archive: zipfile.ZipFile, entries: Collection[str], layout: 
                 yield from rows(channels_last(piece, layout), labels, name, first)
             file.read(1)  # compares the checksum
 
-    return Source(path, ".npz", count, has_labels(labels), items, close=archive.close)
+    read = {name, *(f"{label}.npy" for label in (listed, *LABELS)), "seeds.npy"}  # samples are saved with their seeds
+    ignored = [entry for entry in entries if entry not in read]
+    return Source(path, ".npz", count, has_labels(labels), items, close=archive.close, ignored=ignored)
 
 
 @contextmanager

@@ -72,6 +72,8 @@ class Conversion:
     bad: int = 0
     used: set[int] = field(default_factory=set)
     """Labels of the images so far."""
+    seen: set[int] = field(default_factory=set)
+    """Labels of the images so far, and of those that were left out."""
 
     def __post_init__(self) -> None:
         check(self.transform, self.size, self.channels)
@@ -82,6 +84,7 @@ class Conversion:
         first: Picture | None = None
         for item, future in each(self.source, self._prepared, "convert", self.progress):
             try:
+                self.seen.add(item.label)
                 with named(self.source.path, item.name):
                     picture = future.result()
                     if picture is None:

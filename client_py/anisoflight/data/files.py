@@ -2,14 +2,16 @@
 
 import collections
 import csv
+import io
 import json
 import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from ..images import LABELS, shortlist
 from . import arrays, tables
@@ -38,20 +40,22 @@ def hidden(name: str) -> bool:
 
 
 def _split_ignored(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Files that may be read, and what is ignored: hidden folders and what is in them, and hidden images.
+    """Files that may be read and folders of which nothing is, and what is ignored: these folders, hidden folders and
+    what is in them, and hidden images.
 
-    >>> _split_ignored(["a/1.png", "a/.cache/1.png", "a/.cache/2.png", "__MACOSX/a/._1.png", "a/._1.png", ".DS_Store"])
-    (['a/1.png'], ['__MACOSX', 'a/._1.png', 'a/.cache'])
+    >>> _split_ignored(["a/1.png", "a/.cache/1.png", "__MACOSX/a/._1.png", "a/._1.png", "b/.DS_Store"])
+    (['a/1.png', 'b/'], ['__MACOSX', 'a/._1.png', 'a/.cache', 'b'])
     """
-    readable, ignored = [], set()
+    readable, ignored = set(), set()
     for name in names:
         parts = name.split("/")
         depth = next((i for i, part in enumerate(parts, 1) if hidden(part)), 0)
-        if not depth and parts[-1]:
-            readable.append(name)
-        elif depth < len(parts) or _is_picture(name):
-            ignored.add("/".join(parts[: depth or -1]))
-    return sorted(readable), sorted(ignored)
+        readable.add("/".join([*parts[: depth - 1], ""]) if depth else name)
+        if depth and (depth < len(parts) or _is_picture(name)):
+            ignored.add("/".join(parts[:depth]))
+    files = sorted(readable - {"", "/"})
+    files = [name for name, after in pairwise([*files, ""]) if not (name.endswith("/") and after.startswith(name))]
+    return files, sorted(ignored | {name[:-1] for name in files if name.endswith("/")})
 
 
 def _is_picture(name: str) -> bool:
@@ -73,11 +77,11 @@ def folder(path: Path, rule: str, part: str = "") -> Source:
         closed = {name for name in folders if hidden(name)}
         folders[:] = set(folders) - closed
         for name in folders:
-            inside = Path(directory, name)
-            if inside.is_symlink() and Path(directory).resolve().is_relative_to(inside.resolve()):
+            inside = Path(directory, name).absolute()
+            if inside.is_symlink() and inside.resolve() in map(Path.resolve, inside.parents):
                 raise DataError(path, (within / name).as_posix(), "is a link to a folder that holds it; remove it")
         names += [f"{(within / name).as_posix()}/" for name in closed]
-        names += [] if folders or files or within == Path() else [f"{within.as_posix()}/"]
+        names += [] if within == Path() else [f"{within.as_posix()}/"]
         for name in files:
             inside = (within / name).as_posix()
             is_file = Path(directory, name).is_file() or (_is_picture(name) and not Path(directory, name).exists())
@@ -136,13 +140,13 @@ def archive(path: Path, rule: str, layout: str | None = None, under: str = "") -
             if not entries:
                 raise DataError(path, under, "is no folder in this zip")
         readable, ignored = _split_ignored(name for name in entries if name)
-        if any(name.endswith(".npy") for name in readable) and not any(map(_is_picture, readable)):
-            return arrays.npz(path, opened, readable, layout)
 
         def opener(name: str) -> IO[bytes]:
             return opened.open(entries[name])
 
         pictures = _pictures(path, readable, opener)
+        if not pictures and any(name.endswith(".npy") for name in readable):
+            return arrays.npz(path, opened, readable, rule, layout)
         return _encoded(path, "zip of images", readable, pictures, ignored, opener, rule, opened.close)
     except BaseException:
         opened.close()
@@ -168,14 +172,14 @@ def _encoded(
         raise DataError(path, "", f"holds no PNG, JPEG, WebP or BMP images, but {shortlist(there)}")
     lists = [name for name in (FILE, *METADATA) if name in files]
     listed, reason = None, ""
-    if lists:
-        with named(path, lists[0]):
+    with named(path, lists[0] if lists else ""):
+        if lists and rule not in ("folder", "none"):
             listed = read(lists[0], _MAX_LIST)
             if lists[0] != FILE:
                 listed, reason = _of_metadata(lists[0], listed)
+        labels, classes = labels_by_name(path, names, listed, rule, files)
     others = [name for name in files if name not in {*names, *lists[:1]} and not name.endswith("/")]
     ignored = [*([f"{lists[0]} ({reason})"] if reason else []), *_one_of_each(others), *ignored]
-    labels, classes = labels_by_name(path, names, listed, rule, files)
 
     def picture(name: str) -> Picture:
         with named(path, name):
@@ -201,19 +205,27 @@ def _one_of_each(names: Iterable[str]) -> list[str]:
 def _of_metadata(name: str, content: bytes) -> tuple[bytes | None, str]:
     """The list of a file of metadata in the form of dataset.json; None and the reason if it has no labels."""
     text = content.decode("utf-8-sig")
-    lines = text.splitlines() if name.endswith(".jsonl") else ()
-    rows = [json.loads(line) for line in lines if line.strip()] if lines else list(csv.DictReader(text.splitlines()))
-    columns = [str(column) for column in rows[0]] if rows and isinstance(rows[0], dict) else []
+    lines = text.split("\n") if name.endswith(".jsonl") else ()
+    rows = [json.loads(line) for line in lines if line.strip()] or list(csv.DictReader(io.StringIO(text, newline="")))
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError('must have a row {"file_name": …, "label": …} in each line')
+    columns = [str(column) for column in rows[0]] if rows else []
     label = next((column for column in LABELS if column in columns), None)
     file = next((column for column in ("file_name", "filename", "file", "image", "path") if column in columns), None)
     if label is None or file is None:
         return None, f"its columns are {shortlist(columns)}; labels need file_name and label"
-    values = [None if row.get(label) in (None, "") else str(row[label]) for row in rows]
-    known = sorted({value for value in values if value is not None})
-    are_numbers = all(value.removeprefix("-").isdecimal() for value in known)
-    numbers = {value: int(value) if are_numbers else number for number, value in enumerate(known)}
-    pairs = [[row.get(file), -1 if value is None else numbers[value]] for row, value in zip(rows, values, strict=True)]
-    return json.dumps({"labels": pairs, "names": [] if are_numbers else known}).encode(), ""
+    pairs = [(row.get(file), "" if row.get(label) is None else row[label]) for row in rows]
+    if odd := next((value for _, value in pairs if isinstance(value, list | dict)), None):
+        raise ValueError(f"has the label {str(odd)[:40]}; an image has one number or name")
+    known = sorted({str(value) for _, value in pairs} - {""})
+    try:
+        numbers: dict[str, Any] = {value: float(value) for value in known}
+        numbers = {value: int(number) if number.is_integer() else value for value, number in numbers.items()}
+        known = []
+    except ValueError:
+        numbers = {value: number for number, value in enumerate(known)}
+    labels = [[file, numbers.get(str(value), -1)] for file, value in pairs]
+    return json.dumps({"labels": labels, "names": known}).encode(), ""
 
 
 def labels_by_name(
@@ -228,8 +240,7 @@ def labels_by_name(
     if rule == "none" or (rule == "listed" and listed is None):
         return None, ()
     if listed is not None and rule != "folder":
-        with named(path, FILE):
-            return _by_list(names, listed)
+        return _by_list(names, listed)
     if rule == "folder":
         folders = [PurePosixPath(name).parent.name for name in names]
     else:

@@ -32,11 +32,13 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
     sizes: collections.Counter[tuple[int, ...]] = collections.Counter()
     kinds: set[str] = set()
     labels: list[int] = []
+    seen: set[int] = set()
     bad: list[dict[str, str]] = []
     wrong = 0
     moments: dict[int, Channels] = collections.defaultdict(Channels)
     digest = hashlib.sha256()
     for item, future in each(source, lambda item: checked(item.read(), own_units=True), "inspect", progress):
+        seen.add(item.label)
         try:
             with named(source.path, item.name):
                 picture = future.result()
@@ -76,7 +78,7 @@ def inspect(source: Source, progress: bool = True) -> dict[str, Any]:
         report["normalization"] = dict(source.units)
     if source.labelled:
         names = dict(enumerate(source.classes))
-        counts = {**dict.fromkeys(names, 0), **collections.Counter(labels)}
+        counts = {**dict.fromkeys([*names, *seen], 0), **collections.Counter(labels)}
         report["classes"] = [
             {"label": label, **({"name": names[label]} if label in names else {}), "images": images}
             for label, images in sorted(counts.items())

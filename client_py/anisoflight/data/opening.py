@@ -11,8 +11,8 @@ from . import arrays, cifar, files, tables
 from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
-"""Sources of labels: the default of the format, a list in a file, the folder of an image, none. A table takes the
-name of a column, too."""
+"""Sources of labels: the default of the format, a list in a file, the folder of an image, none. Tables and .npz
+take the name of a column or array, too."""
 _FORMATS = "folders and zips of PNG, JPEG, WebP or BMP, .npy, .npz, CIFAR-10's batches, Parquet, Arrow"
 
 
@@ -45,8 +45,8 @@ def read_source(path: str | os.PathLike[str], labels: str, layout: str | None, u
         refused = "layout is that of .npy and .npz"
     if labels == "folder" and source.format not in ("folder of images", "zip of images"):
         refused = "labels by folder are for images in folders and zips"
-    if labels not in LABELS and "Parquet" not in source.format and "Arrow" not in source.format:
-        refused = f"labels must be one of {', '.join(LABELS)}, or a column of a table, got {labels!r}"
+    if labels not in LABELS and not any(form in source.format for form in ("Parquet", "Arrow", ".npz")):
+        refused = f"labels must be one of {', '.join(LABELS)}, or a column of a table or .npz, got {labels!r}"
     if refused:
         source.close()
         raise DataError(path, "", f"{refused}; this is a {source.format}")

@@ -1,5 +1,6 @@
 """One image: encoded bytes to pixels and back, and the form of arrays of images."""
 
+import contextlib
 import io
 import re
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from ..images import MAX_PIXELS
 from ..wire.intake import pixels_in
 
 try:
-    from PIL import Image
+    from PIL import Image, ImageOps
 except ImportError:
     raise AnisoflightError("images need the package Pillow: pip install 'anisoflight[data]'", "NEEDS_PACKAGE") from None
 
@@ -71,9 +72,9 @@ def decoded(data: bytes | None) -> Picture:
 def pixels_of(image: Image.Image) -> Picture:
     """The bytes [H, W, C] of an image of Pillow: one channel for grey modes, else three, red first.
 
-    Palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are kept. ValueError if the mode does
-    not tell its scale, such as I (32 bits) and F (floats), or the image is damaged. Every image of a file, table or
-    list is decoded here.
+    The orientation of EXIF is applied, palettes are resolved, alpha is dropped, and of 16-bit grey the upper 8 bits are
+    kept. ValueError if the mode does not tell its scale, such as I (32 bits) and F (floats), or the image is damaged.
+    Every image of a file, table or list is decoded here.
 
     >>> pixels_of(Image.new("LA", (4, 2))).shape, pixels_of(Image.new("P", (4, 2))).shape
     ((2, 4, 1), (2, 4, 3))
@@ -81,6 +82,9 @@ def pixels_of(image: Image.Image) -> Picture:
     if image.width * image.height > MAX_PIXELS:
         raise ValueError(f"claims {image.height}×{image.width} pixels; at most {MAX_PIXELS:,} are decoded")
     try:
+        image.load()
+        with contextlib.suppress(*_DAMAGED):  # EXIF that cannot be read turns nothing
+            image = ImageOps.exif_transpose(image)
         match image.mode:
             case "1" | "L" | "LA":
                 pixels = np.asarray(image.convert("L"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import tarfile
 import zipfile
@@ -41,7 +42,7 @@ def named(path: Path, entry: str = "") -> Iterator[None]:
         raise DataError(path, entry, error.message) from error
     except (
         ValueError, LookupError, TypeError, RuntimeError, OSError, EOFError,
-        pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
+        csv.Error, pa.ArrowException, tarfile.TarError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         raise DataError(path, entry, str(error).partition("\n")[0]) from error
 
@@ -84,9 +85,10 @@ class Source:
 
         return replace(self, labelled=False, classes=(), items=items)
 
-    def without_images(self, used: Collection[int]) -> list[str]:
-        """The names of the classes that are not used. They keep their numbers."""
-        return [name for label, name in enumerate(self.classes) if label not in used]
+    def without_images(self, used: Collection[int], seen: Collection[int] = ()) -> list[str]:
+        """The classes, also those `seen`, that are not used, by name or number. They keep their numbers."""
+        unused = sorted({*range(len(self.classes)), *seen} - {-1, *used})
+        return [self.classes[label] if label < len(self.classes) else str(label) for label in unused]
 
     def __enter__(self) -> Source:
         return self

@@ -1,7 +1,6 @@
 """Parquet and Arrow files with a column of images."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,8 +13,8 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem
 
-from ..images import find_columns, labels_of, shortlist
-from .arrays import has_labels, rows
+from ..images import IMAGES, LABELS, labels_of, like_labels
+from .arrays import columns_by_rule, has_labels, rows
 from .pictures import channels_last, decoded
 from .source import DataError, Item, Source, named
 
@@ -23,7 +22,6 @@ Array = np.ndarray[Any, Any]
 
 
 _ROWS = 64  # read at a time
-_LABEL = re.compile("(^|_)(labels?|class(es)?|category|target)$")
 
 
 def shards(path: Path, names: Sequence[str], ignored: Sequence[str], rule: str) -> Source:
@@ -50,8 +48,7 @@ def table(path: Path, rule: str = "auto") -> Source:
         units = json.loads((schema.metadata or {}).get(b"normalization", b"null"))
         if units is not None and {*units} != {"mean", "scale"}:
             raise ValueError("has metadata normalization other than mean and scale")
-        images, listed = find_columns(schema.names)
-        listed = _label_column(schema, listed, rule)
+        images, listed = columns_by_rule(schema.names, rule)
     labels = None
     if listed is not None:
         with named(path, f"column {listed}"):
@@ -66,23 +63,9 @@ def table(path: Path, rule: str = "auto") -> Source:
                 yield from found
                 first += len(part)
 
-    ignored = [f"column {name}" for name in schema.names if name != listed and _LABEL.search(name.lower())]
+    unread = {*IMAGES, *like_labels(schema.names)} - {images, listed, *LABELS}
+    ignored = [f"column {name}" for name in schema.names if name in unread]
     return Source(path, form, count, has_labels(labels), items, units=units, ignored=ignored)
-
-
-def _label_column(schema: pa.Schema, listed: str | None, rule: str) -> str | None:
-    """The column of labels: `rule` if it is a name of one, else label or labels, else the only one that can be."""
-    if rule not in ("auto", "listed", "folder", "none"):
-        if rule not in schema.names:
-            raise ValueError(f"has no column {rule!r} for labels, but {shortlist(schema.names)}")
-        return rule
-    found = [name for name in schema.names if _LABEL.search(name.lower())]
-    if rule == "none" or listed in ("label", "labels") or found in ([], [listed]):
-        return listed
-    raise ValueError(
-        f'has the columns {shortlist(found)} for labels; --labels {found[0]} (labels="{found[0]}") takes it, '
-        "--labels none drops all"
-    )
 
 
 def _opened(path: Path) -> tuple[str, pa.Schema, int, Callable[..., Iterator[pa.RecordBatch]]]:

@@ -192,7 +192,7 @@ for _tag, _pattern, _first in (
 
 
 def _as_written(section: type, entries: Any, written: Any) -> None:
-    """Give the entries that are texts the text that was written, such as 1.10 or null."""
+    """Give the entries that are texts, and names in settings, the text that was written, such as 1.10 or null."""
     for f in fields(section) if isinstance(entries, dict) and isinstance(written, dict) else ():
         name = f.name.rstrip("_")
         if name not in entries:
@@ -201,6 +201,15 @@ def _as_written(section: type, entries: Any, written: Any) -> None:
             _as_written(Recipe if name == "twin" else f.default_factory, entries[name], written[name])  # pyright: ignore
         elif f.type == "list[str]" or (f.type == "str" and isinstance(written[name], str)):
             entries[name] = written[name] or entries[name]
+        elif f.type.startswith("dict"):
+            _names_as_written(entries[name], written[name])
+
+
+def _names_as_written(settings: Any, written: Any) -> None:
+    for key in settings if isinstance(settings, dict) and isinstance(written, dict) else ():
+        if key in ("basis", "dataset", "init", "model", "schedule") and isinstance(written.get(key), str):
+            settings[key] = written[key] or settings[key]
+        _names_as_written(settings[key], written.get(key))
 
 
 def load(files: Sequence[Path | str], twin: bool = False, seed: int | None = None) -> list[Recipe]:

@@ -124,7 +124,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
         note = f"the network as {requested} has {trial.errors[at]:.3g} times the error of a linear denoiser at σ = "
-        warn([f"{note}{trial.sigmas[at]:.3g}, and fits no other kind: check that it is trained, scheduler and data"])
+        warn([f"{note}{trial.sigmas[at]:.3g}, and fits no other kind: check its training, its scheduler and its data"])
     return trial
 
 

@@ -143,10 +143,11 @@ def columns_of(images: Any, labels: Any, layout: str | None = None) -> tuple[pa.
             frame: Any = images if pandas or isinstance(images, Mapping | pa.Table) else pa.table(images)
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise bad_tensor(f"images must be a table that Arrow takes, got {error}") from None
-        pixels, named = find_columns(frame.column_names if isinstance(frame, pa.Table) else list(frame))
+        columns = frame.column_names if isinstance(frame, pa.Table) else list(frame)
+        pixels, named = find_columns(columns, "" if labels is None else None)
         # A list for pandas, because Arrow would flatten a column of arrays.
         found = frame[pixels].to_list() if pandas else frame[pixels]
-        return columns_of(found, frame[named] if labels is None and named is not None else labels, layout)
+        return columns_of(found, labels if named is None else frame[named], layout)
     parts: Any = [images]
     if isinstance(images, pa.ChunkedArray) and isinstance(images.type, pa.FixedShapeTensorType):
         parts = images.chunks or parts  # sent without a copy

@@ -43,6 +43,9 @@ type Option struct {
 	// Bounds are the tags of package setting, such as `min:"1"`, that bound a number. Without them it must be finite.
 	Bounds reflect.StructTag
 	List   bool // several words may be given, separated by commas
+
+	// Type is that of the request's field, nil for other settings. It tells names from numbers within an Object.
+	Type reflect.Type
 }
 
 // Flag returns the name of the flag, without leading dashes.
@@ -74,6 +77,28 @@ func (o Option) register(flags *pflag.FlagSet) {
 		value.name = "name"
 	}
 	flags.Var(value, o.Flag(), usage)
+}
+
+// isName reports whether a value of type t that is no mapping and no list is a text: a string, or a name in place of a
+// mapping.
+func isName(t reflect.Type) bool {
+	return t != nil && (t.Kind() == reflect.String || t.Kind() == reflect.Struct)
+}
+
+// elementType returns the type of the elements of a list of type t, nil if it is unknown.
+func elementType(t reflect.Type) reflect.Type {
+	if t != nil && t.Kind() == reflect.Slice {
+		return t.Elem()
+	}
+	return nil
+}
+
+// parse parses the text of a value. Names are as written: 1.10 is no number.
+func (o Option) parse(text string) (any, error) {
+	if o.Kind == Object && (isName(o.Type) || isName(elementType(o.Type))) && !strings.ContainsAny(text, "{}[]\"") {
+		return text, nil
+	}
+	return o.Kind.Parse(text)
 }
 
 // check returns the error of a value that the option's bounds do not allow, or that no request can have.

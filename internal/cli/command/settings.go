@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func Resolve(options []Option, flags *pflag.FlagSet) (*Settings, error) {
 		case inFile && !v.IsSet(o.Name):
 			s.values[o.Name] = nested
 		case s.given[o.Name] || text != "":
-			if s.values[o.Name], err = o.Kind.Parse(text); err != nil {
+			if s.values[o.Name], err = o.parse(text); err != nil {
 				return nil, fmt.Errorf("--%s %w", o.Flag(), err)
 			}
 		}
@@ -86,17 +87,17 @@ func readFile(name string, options []Option) (content map[string]any, err error)
 	if err := yaml.Unmarshal(raw, &nodes); err != nil {
 		return nil, fmt.Errorf("configuration file %s: %w", name, err)
 	}
-	kinds, content := map[string]Kind{}, map[string]any{}
+	known, content := map[string]Option{}, map[string]any{}
 	for _, o := range options {
-		kinds[o.Name] = o.Kind
+		known[o.Name] = o
 	}
 	for key, node := range nodes {
-		kind, ok := kinds[key]
+		o, ok := known[key]
 		if !ok {
 			return nil, fmt.Errorf("configuration file %s: unknown setting %q%s; --help lists them", name, key,
-				didYouMean(key, slices.Sorted(maps.Keys(kinds))))
+				didYouMean(key, slices.Sorted(maps.Keys(known))))
 		}
-		asWritten(&node, kind == Text || kind == Object)
+		asWritten(&node, o.Type, o.Kind == Text || o.Kind == Object)
 		var value any
 		if err := node.Decode(&value); err != nil {
 			return nil, fmt.Errorf("configuration file %s: %s: %w", name, key, err)
@@ -110,13 +111,21 @@ func readFile(name string, options []Option) (content map[string]any, err error)
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
 // asWritten makes texts of scalars that YAML reads as dates or as octal numbers: 2026-11-28, 010. If isText is true, it
-// makes a text of any other scalar, too, such as 1.10, 1e3 and null.
-func asWritten(node *yaml.Node, isText bool) {
-	if node.Kind == yaml.AliasNode && isText {
-		node = node.Alias
+// makes a text of any other scalar, too, such as 1.10, 1e3 and null; so are the names in a mapping or list of type t.
+func asWritten(node *yaml.Node, t reflect.Type, isText bool) {
+	if node.Kind == yaml.AliasNode && isText && node.Alias.Kind == yaml.ScalarNode {
+		*node = *node.Alias // a copy: the anchor may be a number
+		node.Anchor = ""
 	}
-	for _, inside := range node.Content {
-		asWritten(inside, false)
+	for i, value := range node.Content {
+		inside := elementType(t)
+		if node.Kind == yaml.MappingNode {
+			inside = nil
+			if i%2 == 1 {
+				inside = fieldType(t, node.Content[i-1].Value)
+			}
+		}
+		asWritten(value, inside, isName(inside))
 	}
 	tag := node.ShortTag()
 	if node.Kind != yaml.ScalarNode || tag == "!!str" || node.Value == "" {
@@ -125,6 +134,19 @@ func asWritten(node *yaml.Node, isText bool) {
 	if isText || tag == "!!timestamp" || tag == "!!int" && octal.MatchString(node.Value) {
 		node.SetString(node.Value)
 	}
+}
+
+// fieldType returns the type of the field that JSON calls name in a structure of type t, nil if it is unknown.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return f.Type
+		}
+	}
+	return nil
 }
 
 // scalars returns the content without nested values: viper would change the case of their keys in place.
@@ -172,25 +194,25 @@ func (s *Settings) Request(options []Option) map[string]any {
 		}
 		fields[o.Name] = s.values[o.Name]
 		if o.List && o.Kind == Object {
-			fields[o.Name] = listed(s.values[o.Name])
+			fields[o.Name] = o.listed(s.values[o.Name])
 		}
 	}
 	return fields
 }
 
 // listed returns a list for words separated by commas, or for a single number.
-func listed(value any) any {
+func (o Option) listed(value any) any {
 	switch value := value.(type) {
 	case float64:
 		return []any{value}
 	case string:
 		list := []any{}
 		for _, word := range Words(value) {
-			if one, err := Object.Parse(word); err == nil {
-				list = append(list, one)
-			} else {
-				list = append(list, word)
+			one, err := o.parse(word)
+			if err != nil {
+				one = word
 			}
+			list = append(list, one)
 		}
 		return list
 	}

@@ -163,6 +163,48 @@ func TestTextsOfYAMLAreAsWritten(t *testing.T) {
 	if diff := cmp.Diff(want, s.Request(options)); diff != "" {
 		t.Errorf("values differ (-want +got):\n%s", diff)
 	}
+	type family struct {
+		Basis string `json:"basis"`
+		K     int    `json:"k"`
+	}
+	options = append(options,
+		Option{Name: "family", Kind: Object, Type: reflect.TypeFor[family]()},
+		Option{Name: "names", Kind: Object, List: true, Type: reflect.TypeFor[[]string]()},
+		Option{Name: "schedules", Kind: Object, List: true, Type: reflect.TypeFor[[]family]()},
+		Option{Name: "schedule", Kind: Object, Type: reflect.TypeFor[family]()},
+		Option{Name: "nfe", Kind: Object, List: true, Type: reflect.TypeFor[[]int]()},
+	)
+	for _, name := range []string{"1.10", "010", "1e3", "2026-11-28", "null", "true", ".inf", "0x10", "1_000"} {
+		want := map[string]any{
+			"family": map[string]any{"basis": name, "k": 3}, "names": []any{name, "b"},
+			"schedules": []any{name, map[string]any{"k": 3, "basis": name}},
+			"schedule":  name, "nfe": []any{9, 11},
+		}
+		s, err := resolve(strings.ReplaceAll("family: {basis: &n NAME, k: 3}\nnames: [*n, b]\n"+
+			"schedules: [NAME, {k: 3, basis: NAME}]\nschedule: NAME\nnfe: [9, 11]\n", "NAME", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.Request(options)); diff != "" {
+			t.Errorf("values of names %s differ (-want +got):\n%s", name, diff)
+		}
+		args := []string{"--names=" + name, "--schedules", name + ",edm", "--schedule", name}
+		s, err = Resolve(options, flagsOf(t, options, args...))
+		want = map[string]any{"names": []any{name}, "schedules": []any{name, "edm"}, "schedule": name}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.Request(options)); diff != "" {
+			t.Errorf("flags %s differ (-want +got):\n%s", name, diff)
+		}
+	}
+	if s, err := resolve("family: {k: &k 3, basis: *k}\n"); err != nil ||
+		!reflect.DeepEqual(s.Value("family"), map[string]any{"k": 3, "basis": "3"}) {
+		t.Errorf("an anchor that is a number and a name: %v, %v", s, err)
+	}
+	if _, err := resolve("schedules: &x [*x]\n"); err == nil {
+		t.Error("an anchor of names that contains itself is read")
+	}
 	if s, err := resolve("whole: 010\n"); err != nil || s.Whole("whole") != 10 {
 		t.Errorf("010 is %v, %v", s, err)
 	}
@@ -207,7 +249,7 @@ func TestListsOfWords(t *testing.T) {
 		{[]any{"edm"}, []any{"edm"}},
 		{map[string]any{"edm": 1}, map[string]any{"edm": 1}},
 	} {
-		if got := listed(c.value); !reflect.DeepEqual(got, c.want) {
+		if got := (Option{Kind: Object}).listed(c.value); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v is %v, want %v", c.value, got, c.want)
 		}
 	}

@@ -23,7 +23,7 @@ func Fields(request any, changes ...command.Option) []command.Option {
 	for _, f := range api.Fields(request) {
 		o := command.Option{
 			Name: f.Name, Kind: kindOf(f.Type), Usage: api.WithWords(f.Help, f.Words), Otherwise: f.Default,
-			Required: f.Required, OneOf: f.Words, List: isList(f.Type),
+			Required: f.Required, OneOf: f.Words, List: isList(f.Type), Type: f.Type,
 		}
 		switch {
 		case f.Type == reflect.TypeFor[api.ScheduleRef](), f.Type == reflect.TypeFor[[]api.ScheduleRef]():

@@ -84,9 +84,9 @@ func (q *Queue) count(requests int) {
 	}
 }
 
-// Yield waits until a run in the background may take its next step with TakeStep: until no request has used the device
-// for a moment, or requests have had nine times the duration of the last step, or of the one before if that was
-// shorter. So requests get nine tenths of the time, and the run goes on with any number of them.
+// Yield waits until a run in the background may take its next step with TakeStep. It may if no request has used the
+// device for a moment, or if requests have had nine times the duration of a step: the shorter one of the last two. So
+// requests get nine tenths of the time, and the run goes on with any number of them.
 func (q *Queue) Yield(ctx context.Context) error {
 	for wait := q.early(); wait > 0; wait = q.early() {
 		select {

@@ -64,7 +64,7 @@ func (c *Catalog) readDataset(name string, again bool) (*data.Dataset, error) {
 	}
 	d, err := data.Load(c.datasetPath(name))
 	if err != nil {
-		return nil, Damaged("data set", name, err)
+		return nil, notRead("data set", name, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -110,8 +110,10 @@ func (m *Model) gone() error {
 func (m *Model) checkedRead(read func() (hash string, err error)) error {
 	hash, err := read()
 	if err != nil {
-		damage := Damaged("model", m.Name, err)
-		m.damage.Store(damage)
+		damage := notRead("model", m.Name, err)
+		if damage.Code == api.Damaged {
+			m.damage.Store(damage)
+		}
 		return damage
 	}
 	m.damage.Store(nil)

@@ -102,13 +102,14 @@ func (c *Catalog) loadModel(req api.LoadModel) error {
 	if err == nil { // the description has looked at the shapes of the values alone
 		_, err = checkpoint.ReadWeights(m.folder, m.Net, func(int, []float32) {})
 	}
-	if _, ok := errors.AsType[*atomicdir.DamageError](err); ok {
-		return Damaged("model folder", req.Name, err)
-	}
 	if _, ok := errors.AsType[*api.Error](err); ok {
 		return err
 	}
 	if err != nil {
+		_, damaged := errors.AsType[*atomicdir.DamageError](err)
+		if failed := notRead("model folder", req.Name, err); damaged || failed.Code == api.Storage {
+			return failed
+		}
 		return api.Errorf(api.BadModel, "The folder %q holds no model that can be served: %w", req.Name, withoutPath(err))
 	}
 	c.install(m)

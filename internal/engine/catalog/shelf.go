@@ -2,13 +2,16 @@ package catalog
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 )
 
@@ -118,6 +121,17 @@ func Damaged(kind, name string, err error) *api.Error {
 		err = withoutPath(err)
 	}
 	return api.Errorf(api.Damaged, "The %s %q is damaged: %s", kind, name, FaultOf(err)).WithHint("%s", api.DamageHint)
+}
+
+// notRead returns the error of a read that failed: [Damaged], or STORAGE if what is stored may be intact.
+func notRead(kind, name string, err error) *api.Error {
+	for _, refusal := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ESTALE, fs.ErrPermission} {
+		if errors.Is(err, refusal) {
+			return api.Errorf(api.Storage, "The %s %q cannot be read: %s", kind, name, explain.Disk(err)).
+				WithHint("Mend that, and ask again.")
+		}
+	}
+	return Damaged(kind, name, err)
 }
 
 // FaultOf describes why something stored cannot be used, without its path.

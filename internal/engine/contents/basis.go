@@ -81,7 +81,7 @@ func (c *Contents) SendBasis(_ context.Context, req api.Basis) (*api.Job, error)
 		labels = []int{basis.Shared}
 	}
 	n, size := len(labels)*b.K(), b.H()*b.W()
-	return tables.Priced(c.MaxBytes, schema, int64(n), func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(c.MaxBytes, schema, int64(n), func(ctx context.Context, emit func(api.Event) error) error {
 		return sendInBatches(ctx, schema, n, emit, func(from, to int) ([]any, error) {
 			var column []int32
 			var vectors, ofLabel []float64

@@ -94,7 +94,7 @@ func (c *Contents) SendDataset(_ context.Context, req api.Dataset) (*api.Job, er
 		},
 		Metadata: tables.Metadata("Dataset", req, append(tables.Normalized(d.Normalization()), "dataset", req.Dataset)...),
 	}
-	return tables.Priced(c.MaxBytes, schema, int64(n), func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(c.MaxBytes, schema, int64(n), func(ctx context.Context, emit func(api.Event) error) error {
 		return sendInBatches(ctx, schema, n, emit, func(from, to int) ([]any, error) {
 			return imageColumns(d, first+from, first+to)
 		})

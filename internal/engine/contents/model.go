@@ -38,7 +38,7 @@ func (c *Contents) SendModel(_ context.Context, req api.Model) (*api.Job, error)
 		}{req, len(config), info.Size()}),
 	}
 	rows := (int64(len(config)) + info.Size() + api.PartBytes - 1) / api.PartBytes
-	return tables.Priced(c.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(c.MaxBytes, schema, rows, func(ctx context.Context, emit func(api.Event) error) error {
 		file, err := os.Open(m.WeightsFile())
 		if err != nil {
 			return err

@@ -4,11 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
+	"github.com/anisoflight/anisoflight/internal/sampler"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -54,9 +59,20 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	if err != nil {
 		return info, err
 	}
-	if why := r.divergence(model, best); why != "" && !req.Force {
-		return info, api.Errorf(api.NotFinite, "The model of the run %q is not saved: %s", r.name, why).
-			WithHint("Begin again with lower learning rates; force saves it all the same.")
+	warnings := r.cfg.Warnings(r.snapshot.Load().rows)
+	if !req.Force {
+		why, err := r.divergence(ctx, model, best)
+		switch {
+		case ctx.Err() != nil:
+			return info, ctx.Err()
+		case why != "":
+			return info, api.Errorf(api.NotFinite, "The model of the run %q is not saved: %s", r.name, why).
+				WithHint("Begin again with lower learning rates; force saves it all the same.")
+		case err != nil: // such as a device without room: what was learned is not lost to that
+			s.log.Warn("a network is saved without a look at its answers", "run", r.name, "error", err)
+			warnings = append(warnings, "the network is saved without a look at its answers: "+
+				api.ErrorOf(explain.Error(err)).Message)
+		}
 	}
 	model.Unseen = s.unseenBy(r.cfg, model)
 	model.Schedule = madeFor(model.Schedule, req.Name)
@@ -66,7 +82,7 @@ func (s *Runs) SaveModel(ctx context.Context, req api.SaveModel) (info api.Model
 	}
 	info = saved.Describe()
 	info.Outcome = r.Info().Outcome
-	info.Warning = strings.Join(r.cfg.Warnings(r.snapshot.Load().rows), "\n")
+	info.Warning = strings.Join(warnings, "\n")
 	return info, nil
 }
 
@@ -90,22 +106,76 @@ func (s *Runs) unseenBy(cfg train.Config, m *checkpoint.Model) []int32 {
 }
 
 // divergence says why what a run would save has diverged, "" if it has not: a value, the measure of the state that the
-// run keeps, or without one the last loss is not finite. The weights may be finite all the same: a step whose gradient
-// is not finite does not change them.
-func (r *Run) divergence(m *checkpoint.Model, best *train.Outcome) string {
+// run keeps, or without one the last loss or an answer of the network is not finite. The weights may be finite all the
+// same: a step whose gradient is not finite does not change them, and a network may overflow at some noise levels alone.
+func (r *Run) divergence(ctx context.Context, m *checkpoint.Model, best *train.Outcome) (string, error) {
 	for i, values := range m.Values {
 		if tables.NotFinite(values, max(1, len(values))) > 0 {
-			return fmt.Sprintf("its tensor %d holds values that are not finite", i)
+			return fmt.Sprintf("its tensor %d holds values that are not finite", i), nil
 		}
 	}
 	rows := r.snapshot.Load().rows
 	switch n := len(rows); {
 	case best != nil && best.Best.Diverged():
-		return "the measure of the state that it keeps is not finite"
-	case best == nil && n > 0 && lossNotFinite(rows[n-1]):
-		return fmt.Sprintf("the loss of its last step, %d, is not finite (%g)", rows[n-1].Step, rows[n-1].Loss)
+		return "the measure of the state that it keeps is not finite", nil
+	case best != nil: // which asked the network at all levels
+		return "", nil
+	case n > 0 && lossNotFinite(rows[n-1]):
+		return fmt.Sprintf("the loss of its last step, %d, is not finite (%g)", rows[n-1].Step, rows[n-1].Loss), nil
 	}
-	return ""
+	sigma, err := r.runs.overflow(ctx, m)
+	if sigma == 0 || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the answer of the network at noise level %.3g is not finite", sigma), nil
+}
+
+// levelsAsked is the number of noise levels at which overflow asks a network.
+const levelsAsked = 32
+
+// overflow returns the lowest noise level at which a network's answer is not finite; 0 for none. It asks at levels over
+// the network's range, on noise of the deviation of noisy images.
+func (s *Runs) overflow(ctx context.Context, m *checkpoint.Model) (sigma float64, err error) {
+	shape := m.Net.Shape()
+	dev, err := s.cfg.Device()
+	if err != nil {
+		return 0, err
+	}
+	network, err := m.Net.NetworkOn(m.Values, basis.None(shape.Height, shape.Width))
+	if err != nil {
+		return 0, err
+	}
+	var net sampler.Network
+	if net.Model, err = kernels.NewModelAt(s.cfg.Precision, dev, network, nil); err != nil {
+		return 0, err
+	}
+	defer net.Model.Close()
+	if net.Weights, err = net.Model.Upload(m.Values); err != nil {
+		return 0, err
+	}
+	defer net.Weights.Release()
+	lo, hi := shape.Range.Ends()
+	n, x := net.Model.Pixels(), make([]float32, levelsAsked*net.Model.Pixels())
+	g, labels := make([]float64, levelsAsked), make([]int32, levelsAsked)
+	for i := range g {
+		sigma := lo * math.Pow(hi/lo, float64(i)/(levelsAsked-1))
+		g[i], labels[i] = sigma*sigma, int32(i%max(1, shape.Labels))
+		image := x[i*n : (i+1)*n]
+		sampler.DrawLatent(uint64(i), image)
+		for k := range image {
+			image[k] *= float32(math.Hypot(sigma, 0.5))
+		}
+	}
+	denoised, _, _, err := sampler.Denoise(ctx, s.cfg.Batcher, net, x, g, labels)
+	if err != nil {
+		return 0, err
+	}
+	for i, v := range g {
+		if tables.NotFinite(denoised[i*n:(i+1)*n], n) > 0 {
+			return math.Sqrt(v), nil
+		}
+	}
+	return 0, nil
 }
 
 // rowSchema describes train.RowColumns: the step is int64, the rest float64.
@@ -158,7 +228,7 @@ func (s *Runs) TrainSteps(_ context.Context, req api.TrainStep) (*api.Job, error
 		}
 		return err
 	}
-	return tables.Priced(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
+	return tables.NewPricedJob(s.cfg.MaxBytes, rowSchema("TrainStep", req, req.Run), int64(req.Steps), run)
 }
 
 // TrainOn takes one step on each batch that the caller sends.

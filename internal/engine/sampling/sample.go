@@ -251,11 +251,13 @@ func (s *sampling) planAll(labels []int32) error {
 		}
 		rows[row] = true
 	}
-	steps := max(s.req.Steps, len(s.req.Grid.T), len(s.req.Grid.Sigma))
-	stages := int64(2*steps + s.req.NFE)
+	set, err := s.sched.Complete(s.set, 0).Resolve()
+	if err != nil {
+		return err
+	}
 	const stageBytes, subspaceBytes = 200, 100
-	parts := int64(s.sched.Complete(s.set, 0).Parts(s.sched.J()))
-	bytes := api.SaturatingProduct(api.SaturatingProduct(stages, int64(len(rows))), stageBytes+subspaceBytes*parts)
+	parts := int64(set.Parts(s.sched.J()))
+	bytes := api.SaturatingProduct(api.SaturatingProduct(int64(set.NFE), int64(len(rows))), stageBytes+subspaceBytes*parts)
 	if bytes > s.sampler.MaxBytes {
 		return api.Errorf(api.TooLarge, "Plans for %d rows of the schedule with these steps exceed max_bytes", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")

@@ -53,7 +53,7 @@ func (k *Maker) Evaluate(_ context.Context, req api.EvaluateSchedule) (*api.Job,
 	family := s.Family()
 	schema := tables.SchemaOf[api.ScheduleRow](tables.Metadata("EvaluateSchedule", req,
 		"schedule", s.Name, "basis", family.Basis, "k", strconv.Itoa(family.K)))
-	return tables.Priced(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
+	return tables.NewPricedJob(k.MaxBytes, schema, size, func(ctx context.Context, emit func(api.Event) error) error {
 		g, gdot := make([]float64, s.J()), make([]float64, s.J())
 		return tables.SendRows(ctx, func(yield func(api.ScheduleRow) bool) {
 			for i, row := range rows {

@@ -74,19 +74,19 @@ func SendRows[R any](ctx context.Context, rows iter.Seq[R], total int64, emit fu
 	return nil
 }
 
-// Price returns the bytes of rows rows under s, or TOO_LARGE if they exceed the limit.
-func Price(limit int64, s api.Schema, rows int64) (int64, error) {
+// Price returns the size in bytes of n rows of schema s, or TOO_LARGE if it exceeds the limit.
+func Price(limit int64, s api.Schema, n int64) (int64, error) {
 	size := s.RowBytes()
-	hi, lo := bits.Mul64(uint64(rows), uint64(size))
+	hi, lo := bits.Mul64(uint64(n), uint64(size))
 	if hi != 0 || lo > uint64(limit) {
-		return 0, api.Errorf(api.TooLarge, "The reply would have %d rows of %d bytes", rows, size).
+		return 0, api.Errorf(api.TooLarge, "The reply would have %d rows of %d bytes", n, size).
 			WithHint("At most %d bytes a request; ask for fewer rows at a time.", limit)
 	}
 	return int64(lo), nil
 }
 
-// Priced returns the job that sends rows rows under s, or TOO_LARGE if they exceed the limit.
-func Priced(limit int64, s api.Schema, rows int64, run func(context.Context, func(api.Event) error) error,
+// NewPricedJob returns the job that sends a number of rows of schema s, or TOO_LARGE if they exceed the limit.
+func NewPricedJob(limit int64, s api.Schema, rows int64, run func(context.Context, func(api.Event) error) error,
 ) (*api.Job, error) {
 	bytes, err := Price(limit, s, rows)
 	return &api.Job{Schema: s, Rows: rows, Bytes: bytes, Run: run}, err

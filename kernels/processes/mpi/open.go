@@ -70,13 +70,13 @@ func (l *Link) Place() (rank, size int) { return l.rank, l.size }
 var pinned runtime.Pinner
 
 const (
-	small    = 1 << 16 // bytes of an exchange which may have to wait for a step of another process
-	longest  = time.Millisecond
-	shortest = 20 * time.Microsecond
+	smallExchange = 1 << 16 // bytes of an exchange which may have to wait for a step of another process
+	longestPause  = time.Millisecond
+	shortestPause = 20 * time.Microsecond
 )
 
-// Exchange implements [processes.Link]. It looks again and again, with pauses, so that a process that waits leaves the
-// processors to those that it waits for.
+// Exchange implements [processes.Link]. It polls with growing pauses, so that waiting takes no processor time from the
+// others.
 func (l *Link) Exchange(ctx context.Context, out, in []byte) error {
 	if len(out) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (l *Link) Exchange(ctx context.Context, out, in []byte) error {
 	if code != 0 {
 		return failure(code)
 	}
-	for pause := shortest; ; pause = min(2*pause, longest) {
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		var done C.int
 		if code := C.mpi_done(&done); code != 0 {
 			return failure(code)
@@ -96,8 +96,8 @@ func (l *Link) Exchange(ctx context.Context, out, in []byte) error {
 			pinned.Unpin()
 			return nil
 		}
-		if len(out) > small {
-			pause = shortest
+		if len(out) > smallExchange {
+			pause = shortestPause
 		}
 		select {
 		case <-ctx.Done(): // what MPI still holds stays pinned

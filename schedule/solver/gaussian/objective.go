@@ -41,8 +41,8 @@ func sameLaw(a, b Direction) bool {
 	return a.Start == nil || math.Abs(b.Start.Variance-a.Start.Variance) <= sameVariance*a.Start.Variance
 }
 
-// groupOf returns the group of directions. Of the means of their starts it keeps the part along their own means, which
-// is all of it if the start has the data's means.
+// groupOf returns the group of directions. A start's mean is projected on the data's mean; nothing is lost if they are
+// equal.
 func groupOf(band []Direction) group {
 	n := float64(len(band))
 	var variance, mean, along, starts float64
