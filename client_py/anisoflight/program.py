@@ -35,16 +35,6 @@ def positive(text: str) -> int:
     return number
 
 
-def words(text: str) -> list[str]:
-    """A comma-separated list."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def numbers(text: str) -> list[int]:
-    """A comma-separated list of numbers."""
-    return [int(word) for word in words(text)]
-
-
 def value_of(text: str) -> Any:
     """JSON if the text is valid JSON, else the text itself.
 
