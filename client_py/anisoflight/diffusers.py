@@ -37,7 +37,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
     """Plans as a scheduler, made by `Plan.scheduler`: `set_timesteps` selects the plan with that number of steps.
 
     `network` is what the loop evaluates, the section that `anisoflight.torch.parametrization` reads from its original
-    scheduler, whose other settings the config keeps.
+    scheduler, whose other settings the config keeps. `asks_first` says that the loop evaluates unit noise before it
+    asks the scheduler for anything; `nfe` alone depends on it.
 
     A loop begins with unit noise; `init_noise_sigma` is 1. `scale_model_input` gives the network the plan's first state
     made from it, and `step` continues from there. A loop that does not call the first, such as Flux's or DDPM's, has
@@ -86,12 +87,12 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if not isinstance(config, Mapping):
             name = type(pipe).__name__
             raise BadRequestError(f"pipe must be a pipeline, a scheduler of diffusers or its config, got {name}")
-        name, words = type(pipe).__name__, _words(pipe) if pipe is not scheduler else set()
-        from_noise = "is_strength_max" in words or "strength" not in words
-        asks_first = bool(words) and from_noise and "scale_model_input" not in words
+        name, used = type(pipe).__name__, _names_used(pipe) if pipe is not scheduler else set()
+        from_noise = "is_strength_max" in used or "strength" not in used
+        asks_first = bool(used) and from_noise and "scale_model_input" not in used
         out = cls(plans=plans, network=parametrization(scheduler), asks_first=asks_first)
         out.register_to_config(**_others(config))
-        if "controlnet_keep" in words and (spent := [plan for plan in plans if out._spent_by(plan)]):
+        if "controlnet_keep" in used and (spent := [plan for plan in plans if out._spent_by(plan)]):
             raise BadRequestError(
                 f"plans must begin at noise alone at σ of 70 or more for {name}, whose loop counts its evaluations "
                 f"before the first, got {spent}"
@@ -243,7 +244,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         stage = self._stage(timestep)
         images = self._unpacked(sample)
         scale = self.network.input_scale(_level(stage, images))
-        held = self._held(stage, images) if self._is_noise else images
+        held = self._held(stage, images)
         same = held is sample and isinstance(scale, float) and scale == 1
         seen = sample if same else self._packed(held * scale, sample)
         self._shown = seen, held
@@ -277,7 +278,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             raise BadRequestError(f"scale_model_input must be given the images without a condition, got {shapes}")
         if self._shown is not None and _equal(sample, self._shown[0]):  # a loop may keep what its network has seen
             state = working(self._shown[1])
-        elif self._is_noise:
+        else:
             state = self._held(stage, state)
         first = self._is_noise and self._shown is None and not self._plan.takes_unit_noise(self.network)
         level, number, self._started, self._shown = _level(stage, state), self._index or 0, True, None
@@ -292,9 +293,10 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             output = working(self._unpacked(model_output))[:, : state.shape[1]]
             following, denoised = loop.step(self.network.denoised(output, state, level)), loop.denoised
             loop.generator = None  # it cannot be pickled
-            denoised = following if number + 1 == len(self._stages) else denoised  # some pipelines return it
             if number + 1 < len(self._stages):
                 following = following * self.network.scale(_level(self._stages[number + 1], state))
+            else:
+                denoised = following  # which some pipelines return
         self._index = number + 1
         following, denoised = (self._packed(each, sample) for each in (following, denoised))
         return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
@@ -416,11 +418,11 @@ class _Times(torch.Tensor):
         return out
 
 
-def _words(pipe: Any) -> set[str]:
-    """The names in the code of a pipeline's loop."""
+def _names_used(pipe: Any) -> set[str]:
+    """The names in the code of a pipeline's loop and of its parents' loops."""
     loops = [vars(kind)["__call__"] for kind in type(pipe).__mro__ if "__call__" in vars(kind)]
     codes = [inspect.unwrap(loop).__code__ for loop in loops]
-    return {word for code in codes for word in (*code.co_names, *code.co_varnames)}
+    return {name for code in codes for name in (*code.co_names, *code.co_varnames)}
 
 
 def _refuse(others: Mapping[str, Any]) -> None:

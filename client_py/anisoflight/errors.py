@@ -18,7 +18,6 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable
-from functools import partialmethod
 from typing import Any
 
 import pyarrow as pa
@@ -189,12 +188,18 @@ def warn(notes: Iterable[str]) -> None:
 class _StandardError:
     """sys.stderr, which may be missing, closed, full or a pipe that nobody reads: then nothing is written."""
 
-    def _tried(self, method: str, *args: Any) -> Any:
+    def write(self, text: str) -> None:
+        self._try("write", text)
+
+    def flush(self) -> None:
+        self._try("flush")
+
+    def isatty(self) -> bool:
+        return bool(self._try("isatty"))
+
+    def _try(self, method: str, *args: Any) -> Any:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             return getattr(sys.stderr, method)(*args)
-
-    write, flush = partialmethod(_tried, "write"), partialmethod(_tried, "flush")
-    isatty = partialmethod(_tried, "isatty")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)

@@ -49,6 +49,10 @@ def _philox(counter: list[Array], seed: Array) -> list[Array]:
     for turn in range(10):
         keys = [(part + np.uint64(turn * step % 2**32)) & _LOW for part, step in zip((low, high), _WEYL, strict=True)]
         first, second = counter[0] * _MULTIPLIERS[0], counter[2] * _MULTIPLIERS[1]
-        mixed = second >> _HALF ^ counter[1] ^ keys[0], first >> _HALF ^ counter[3] ^ keys[1]
-        counter = [mixed[0], second & _LOW, mixed[1], first & _LOW]
+        counter = [
+            second >> _HALF ^ counter[1] ^ keys[0],
+            second & _LOW,
+            first >> _HALF ^ counter[3] ^ keys[1],
+            first & _LOW,
+        ]
     return counter

@@ -23,8 +23,17 @@ LEGACY = b"\x80\x02\x8a\x0a" + _MAGIC.to_bytes(10, "little")  # the first bytes 
 ZIP = b"PK\x03\x04"
 
 # torch's classes of storages, and the types of their elements.
-_CODES = {"Double": "f8", "Float": "f4", "Half": "f2", "Long": "i8", "Int": "i4", "Short": "i2", "Char": "i1"}
-STORAGES = {f"{name}Storage": f"<{code}" for name, code in {**_CODES, "Byte": "u1", "Bool": "b1"}.items()}
+STORAGES = {
+    "DoubleStorage": "<f8",
+    "FloatStorage": "<f4",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
+    "BoolStorage": "<b1",
+}
 
 
 def _storage_of(pid: Any) -> tuple[str, Storage]:

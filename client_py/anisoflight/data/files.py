@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from ..images import LABELS, shortlist
 from . import arrays, tables
@@ -219,8 +219,9 @@ def _of_metadata(name: str, content: bytes) -> tuple[bytes | None, str]:
         raise ValueError(f"has the label {str(odd)[:40]}; an image has one number or name")
     known = sorted({str(value) for _, value in pairs} - {""})
     try:
-        numbers: dict[str, Any] = {value: float(value) for value in known}
-        numbers = {value: int(number) if number.is_integer() else value for value, number in numbers.items()}
+        floats = {value: float(value) for value in known}
+        # Other numbers stay texts, which are refused as labels.
+        numbers = {value: int(number) if number.is_integer() else value for value, number in floats.items()}
         known = []
     except ValueError:
         numbers = {value: number for number, value in enumerate(known)}

@@ -30,9 +30,8 @@ class Scale:
     def add(self, number: int, picture: Picture) -> None:
         """Image `number` [H, W, C]. Images of another shape than the first are left out."""
         height, width, channels = shape = picture.shape
-        if (
-            not _chosen(number, self.count, picture.size) or max(shape) > 2**12 or picture.size * channels**2 > 2**26
-        ):  # a server measures no larger ones
+        too_large = max(shape) > 2**12 or picture.size * channels**2 > 2**26  # a server measures no such images
+        if too_large or not _chosen(number, self.count, picture.size):
             return
         if not self.images:
             self.mean, self.squares = np.zeros(shape), np.zeros((*shape, channels))

@@ -152,6 +152,10 @@ class Denoiser:
         ends = 0.999 * self.sigma_min, 1.001 * self.sigma_max
         return sorted((level for level in found if ends[0] < level < ends[1]), reverse=True)
 
+    def take_whole_times(self) -> None:
+        """Evaluate the network at whole times alone."""
+        self._shared.whole = True
+
     @property
     def batch(self) -> int:
         """The most rows that the network evaluates at once."""

@@ -123,8 +123,9 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         )
     if max(trial.bounded()) > 2:
         at = int(np.argmax(trial.bounded()))
-        note = f"the network as {requested} has {trial.errors[at]:.3g} times the error of a linear denoiser at σ = "
-        warn([f"{note}{trial.sigmas[at]:.3g}, and fits no other kind: check its training, its scheduler and its data"])
+        note = f"the network as {requested} has {trial.errors[at]:.3g} times the error of a linear denoiser at "
+        note += f"σ = {trial.sigmas[at]:.3g}, and fits no other kind: "
+        warn([note + "check that it is trained, its scheduler and its data"])
     return trial
 
 
@@ -186,7 +187,7 @@ def _check_callable(denoiser: Denoiser, noise: Tensor) -> None:
             note = f"the network answers the same input differently at σ = {sigma:.3g}, by {100 * change:.2g} %: "
             warn([note + "it draws random numbers or remembers earlier inputs; plans are for networks that do neither"])
     if denoiser.levels is None and _rounds(denoiser, noise):
-        denoiser._shared.whole = True
+        denoiser.take_whole_times()
 
 
 def _rounds(denoiser: Denoiser, noise: Tensor) -> bool:
