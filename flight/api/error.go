@@ -111,6 +111,7 @@ const (
 	ModelNotFound    Code = "MODEL_NOT_FOUND"
 	ScheduleNotFound Code = "SCHEDULE_NOT_FOUND"
 	BasisNotFound    Code = "BASIS_NOT_FOUND"
+	PlanNotFound     Code = "PLAN_NOT_FOUND"
 	DatasetNotFound  Code = "DATASET_NOT_FOUND"
 	RunNotFound      Code = "RUN_NOT_FOUND"
 	OpNotFound       Code = "OP_NOT_FOUND"
@@ -154,6 +155,7 @@ var statuses = map[Code]codes.Code{
 	ModelNotFound:    codes.NotFound,
 	ScheduleNotFound: codes.NotFound,
 	BasisNotFound:    codes.NotFound,
+	PlanNotFound:     codes.NotFound,
 	DatasetNotFound:  codes.NotFound,
 	RunNotFound:      codes.NotFound,
 	OpNotFound:       codes.NotFound,

@@ -36,37 +36,28 @@ type ScheduleGradient struct {
 // images, the server asks for all of them first and compares samples with them, otherwise with the network's converged
 // samples from the same latents.
 //
-// Progress has evaluations, the most that the search will make. The last reply has the event stored, and plan, few as
-// in ScheduleInfo, and law, start.safetensors in base64, if the plan has a start. The server stores nothing.
+// Progress has evaluations, the most that the search will make. The last reply has the event stored, and plan, the [Plan] with its
+// law and its report as info. The server stores nothing.
 //
 // Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
 // int64, label int32, noise uint64 (a seed), g float64, the noise variance.
 type OfferNetwork struct {
-	NFE    int   `json:"nfe" min:"1" max:"32"`                    // largest number of network evaluations; required
+	Search
 	Shape  []int `json:"shape"`                                   // [H, W, C] of an image; required
 	Images int   `json:"images,omitempty" min:"0" max:"67108864"` // number of the client's images; default none
 	// lowest noise level that the network was trained on; default 0.002
 	SigmaMin float64 `json:"sigma_min,omitempty"`
 	// highest noise level that the network was trained on, at which samplers begin; default 80
 	SigmaMax float64 `json:"sigma_max,omitempty"`
-	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
-	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
 	// with images: number of samples of each candidate, and of samples held back
 	Samples int `json:"samples" default:"1024" min:"64" max:"65536"`
-	// largest number of evaluations; default with images as many as the samples need, without images 4000, or more if
-	// the search needs more
-	Budget int `json:"budget,omitempty" min:"0"`
 	// evaluations of one row that the budget counts for one evaluation of a sample: 2 with guidance
 	Each int `json:"each" default:"1" min:"1" max:"64"`
-	// learn levels and coefficients through the network, too, with a default budget that suffices for it; without images
-	// they are learned whenever the budget suffices
-	Learn bool   `json:"learn"`
-	Seed  uint64 `json:"seed"` // seed of the samples; default 0
 	// number of conditions that samples are drawn under; default none
 	Labels int `json:"labels,omitempty" min:"0" max:"16777216"`
 	// each image has a label, which the server asks for
 	Labelled bool `json:"labelled"`
-	// number of the client's features that samples are compared by; default those of kind few of MakeSchedule
+	// number of the client's features that samples are compared by; default those of MakePlan
 	Features int `json:"features,omitempty" min:"0" max:"2048"`
 	// noise levels at evenly spaced times of the network, falling; isotropic samplers are also tried on them
 	Times []float64 `json:"times,omitempty"`
@@ -101,10 +92,7 @@ func (r *OfferNetwork) Validate() error {
 			}
 		}
 	}
-	few := FewSchedule{Solvers: r.Solvers, Guided: Guided{Guidance: 1}}
-	err := few.Validate()
-	r.Solvers = few.Solvers
-	return err
+	return r.Search.check()
 }
 
 // Reduction is what a client returns of trajectories of B rows. A client keeps states by their number Of, and columns

@@ -214,21 +214,23 @@ var operations = Table{
 	reads[ExportSchedule]("ExportSchedule", ByAction, ReadScope,
 		"Return the file of a schedule.").
 		replying(json.RawMessage{}),
-	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
-		"Return a sampler as numbers.").
-		replying(Plan{}),
-	reads[ExportPart]("ExportStart", ByAction, ReadScope,
+	reads[ExportStart]("ExportStart", ByAction, ReadScope,
 		"Return the file of a schedule's start.").
-		replying(SchedulePart{}),
-	reads[ExportPart]("ExportStatistics", ByAction, ReadScope,
-		"Return the file of a schedule's statistics, for the solver local.").
-		replying(SchedulePart{}),
-	reads[ExportPart]("ExportFitted", ByAction, ReadScope,
-		"Return the file of a schedule's coefficients, for the solver fitted.").
-		replying(SchedulePart{}),
+		replying(StartFile{}),
 	writes[ImportSchedule]("ImportSchedule", ByAction, TrainScope, "Store a schedule file.").
 		replying(ScheduleInfo{}),
 	writes[ScheduleName]("DeleteSchedule", ByAction, AdminScope, "Delete a stored schedule."),
+	reads[Empty]("ListPlans", ByAction, ReadScope, "List the stored plans.").
+		replying([]PlanInfo{}),
+	writes[MakePlan]("MakePlan", ByAction, TrainScope,
+		"Search the sampler that is best for a model in few evaluations.").
+		replying(Plan{}),
+	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
+		"Return a sampler as numbers.").
+		replying(Plan{}),
+	writes[ImportPlan]("ImportPlan", ByAction, TrainScope, "Store a plan.").
+		replying(PlanInfo{}),
+	writes[PlanName]("DeletePlan", ByAction, AdminScope, "Delete a stored plan."),
 	reads[Empty]("ListBases", ByAction, ReadScope, "List the stored bases.").
 		replying([]BasisInfo{}),
 	writes[MakeBasis]("MakeBasis", ByAction, TrainScope,

@@ -126,16 +126,8 @@ type ScheduleInfo struct {
 	Provenance any `json:"provenance,omitempty"`
 	// Energies are those of a geodesic's rows, in replies of MakeSchedule.
 	Energies []Energy `json:"energies,omitempty"`
-	// Sampler is the solver that the schedule was made for; absent if it is for any.
-	Sampler *ScheduleSampler `json:"sampler,omitempty"`
-	// Few reports the search of a schedule of kind few.
-	Few *Few `json:"few,omitempty"`
 	// Start describes the law that sampling starts from; absent for noise.
 	Start *StartInfo `json:"start,omitempty"`
-	// Fit reports the gain of fitted coefficients.
-	Fit *Fit `json:"fit,omitempty"`
-	// Statistics describes the statistics of a denoiser that the schedule carries for the solver local, if any.
-	Statistics *StatisticsInfo `json:"statistics,omitempty"`
 	Integrity
 	// Summary compares the schedule, in a sentence, with what would be used without it, and says how that was measured. It
 	// is absent if nothing was measured.
@@ -151,13 +143,6 @@ func Compare(ratio, chance float64) string {
 		return "better than"
 	}
 	return "worse than"
-}
-
-// ScheduleSampler is the sampler that a schedule was made for. Sample uses its solver if the request names none.
-type ScheduleSampler struct {
-	Solver string `json:"solver"`
-	Order  int    `json:"order,omitempty"`
-	NFE    int    `json:"nfe"`
 }
 
 // Energy is the path energy E = T²·mean loss of one row of a schedule, and the bound below which none can be.

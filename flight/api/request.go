@@ -100,6 +100,9 @@ func validateFields(request any) error {
 		}
 		for _, word := range words {
 			if wrong := suggest.OneOf(word, f.Words); len(f.Words) > 0 && wrong != "" {
+				if instead, ok := goneSolvers[word]; ok && (f.Name == "solver" || f.Name == "solvers") {
+					return Errorf(BadRequest, "The solver %s is gone since 0.1", word).WithHint("%s", instead)
+				}
 				return Errorf(BadRequest, "%s %s", f.Name, wrong)
 			}
 		}

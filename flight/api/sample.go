@@ -30,9 +30,8 @@ type Sample struct {
 	Steps int `json:"steps,omitempty" given:"1" max:"100000"` // number of solver steps
 	// in place of steps: largest number of network evaluations; heun uses an odd number with
 	// second_point endpoint or grid edm
-	NFE int `json:"nfe,omitempty" given:"1" max:"200000"`
-	// name of the solver; default the schedule's own, otherwise heun
-	Solver string `json:"solver,omitempty" oneof:"solvers"`
+	NFE    int    `json:"nfe,omitempty" given:"1" max:"200000"`
+	Solver string `json:"solver,omitempty" oneof:"solvers"` // name of the solver; default heun
 	// order, for solvers with several; default {orders};
 	// below 13 evaluations 2 for dpmpp3m, dpmpp3m_taylor, unipc
 	Order   int    `json:"order,omitempty" given:"1"`
@@ -43,10 +42,8 @@ type Sample struct {
 	Grid Grid `json:"grid" oneof:"grids"`
 	// return the denoised image of the last evaluation
 	DenoiseToZero bool `json:"denoise_to_zero"`
-	// for dpmpp, unipc and local: lower the order in the last steps
+	// for dpmpp and unipc: lower the order in the last steps
 	LowerOrderFinal *bool `json:"lower_order_final,omitempty" default:"true"`
-	// for local: correct each step by the next evaluation, at no cost
-	Corrector bool `json:"corrector"`
 	// first step of {warming solvers}: euler, or heun, which costs no further evaluation
 	Warmup string `json:"warmup" oneof:"euler heun" default:"euler"`
 
@@ -63,6 +60,11 @@ type Sample struct {
 	// law to start from: standard is noise, matched the law that the schedule carries; default matched if the schedule
 	// carries one, otherwise standard
 	Start string `json:"start,omitempty" oneof:"standard matched"`
+
+	// a plan's name, or its JSON, in place of a solver on a schedule
+	Plan PlanRef `json:"plan,omitzero"`
+	// take a plan that was made for other weights than the model's
+	OtherWeights bool `json:"other_weights,omitempty"`
 	Output
 }
 
@@ -106,12 +108,19 @@ func (g *Guided) check() error {
 	return nil
 }
 
-// DefaultSolver is used if neither the request nor the schedule names a solver.
+// DefaultSolver is used if the request names no solver.
 const DefaultSolver = "heun"
 
 // Validate implements Request. CheckRows and CheckExchange check n and labels.
 func (r *Sample) Validate() error {
 	switch {
+	case r.Plan.Given():
+		if field := r.besidePlan(); field != "" {
+			return Errorf(BadRequest, "%s must be left out with plan, which has the whole sampler", field)
+		}
+		return r.Guided.check()
+	case r.OtherWeights:
+		return Errorf(BadRequest, "other_weights must be left out without plan")
 	case r.Order > 4:
 		return Errorf(BadRequest, "order must lie in 1 … 4, got %d", r.Order)
 	case r.Grid.Explicit() && (r.Steps != 0 || r.NFE != 0):
@@ -122,6 +131,26 @@ func (r *Sample) Validate() error {
 		return Errorf(BadRequest, "steps and nfe are both missing").WithHint("Give one of them.")
 	}
 	return r.Guided.check()
+}
+
+// besidePlan returns the first field of a sampler that is given, or "".
+func (r *Sample) besidePlan() string {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"schedule", r.Schedule.Given()}, {"solver", r.Solver != ""}, {"steps", r.Steps != 0}, {"nfe", r.NFE != 0},
+		{"grid", r.Grid.Kind != GridSchedule}, {"order", r.Order != 0}, {"start", r.Start != ""},
+		{"second_point", r.SecondPoint != solver.Midpoint}, {"variant", r.Variant != "bh2"},
+		{"warmup", r.Warmup != solver.WarmupEuler}, {"denoise_to_zero", r.DenoiseToZero},
+		{"lower_order_final", r.LowerOrderFinal != nil && !*r.LowerOrderFinal},
+		{"S_churn", r.SChurn != 0}, {"S_min", r.SMin != 0}, {"S_max", r.SMax != 0}, {"S_noise", r.SNoise != 1},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // CheckRows checks n and labels of a request that is not an exchange and returns the number of samples.
@@ -145,139 +174,6 @@ func (r *Sample) CheckExchange() error {
 		return Errorf(BadRequest, "n and labels must be left out of an exchange, where the rows sent decide")
 	}
 	return nil
-}
-
-// MaxPlan is the largest size of a plan: evaluations times subspaces or parts, over all its classes.
-const MaxPlan = 1 << 14
-
-// PlanSampler asks for a sampler as numbers. It takes every Sample request; fields that do not shape the sampler have
-// no effect. The reply is a [Plan].
-//
-// A plan depends on the noise levels that the network was trained on. They are those of the model, or without a model
-// SigmaMin to SigmaMax, or without these those of the model that the schedule was made for. A sampler that depends on
-// the class needs Label, or Labels for one plan of several classes.
-type PlanSampler struct {
-	Sample
-	Label *int32 `json:"label,omitempty"` // class of the plan, −1 for none
-
-	SigmaMin float64 `json:"sigma_min,omitempty"` // lowest noise level of the network, in place of model
-	SigmaMax float64 `json:"sigma_max,omitempty"` // highest noise level of the network, in place of model
-}
-
-// Validate implements Request.
-func (r *PlanSampler) Validate() error {
-	if r.Model == "" && !r.Schedule.Given() {
-		return Errorf(BadRequest, "model and schedule are both missing").WithHint("Give one of them.")
-	}
-	switch lo, hi := r.SigmaMin, r.SigmaMax; {
-	case r.Label != nil && r.Labels != nil:
-		return Errorf(BadRequest, "label and labels must not both be given").WithHint("Give one of them.")
-	case lo == 0 && hi == 0:
-	case r.Model != "":
-		return Errorf(BadRequest, "sigma_min and sigma_max must be left out with a model, which has its own")
-	case !(0 < lo && lo < hi && hi <= 1e6):
-		return Errorf(BadRequest, "sigma_min and sigma_max must be positive and increase, up to 1e6, got %g and %g", lo, hi)
-	}
-	return r.Sample.Validate()
-}
-
-// PlanFormat and PlanVersion begin every plan.
-const (
-	PlanFormat  = "anisoflight-plan"
-	PlanVersion = 1
-)
-
-// The outputs of the network that a plan combines.
-const (
-	PredictsFlow     = "flow"     // E = flow(x, g), about −ε
-	PredictsDenoised = "denoised" // E = D = x + Σ_j √g_j P_j flow
-)
-
-// Plan is a sampler as numbers. It begins at x = Σ_j Init_j P_j ξ for a unit normal ξ, unless Start is set. Then every
-// stage does
-//
-//	x ← x + Σ_j Noise_j P_j ξ′              if there is Noise, for a fresh unit normal ξ′
-//	E_0 = flow or denoised image of x at G  and the older E_i become E_{i+1}
-//	x ← Σ_j P_j (Alpha_j x + Σ_i Beta_ji E_i)
-type Plan struct {
-	Format   string `json:"format"`
-	Version  int    `json:"version"`
-	Schedule string `json:"schedule"`
-	Model    string `json:"model,omitempty"` // model whose noise levels the plan uses
-	Label    int32  `json:"label"`
-	Family   Family `json:"family"` // has the basis of the P_j
-	Solver   string `json:"solver"`
-	Steps    int    `json:"steps"`
-	NFE      int    `json:"nfe"` // evaluations of the network: len(Stages)
-	Predicts string `json:"predicts"`
-	History  int    `json:"history"` // number of evaluations to keep
-	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ. It is absent for noise.
-	Start *StartInfo `json:"start,omitempty"`
-	// States is true if the history holds each evaluation followed by its input x: E_0, its x, E_1, its x, …
-	States bool `json:"states,omitempty"`
-	PlanNumbers
-	// Classes has the numbers by class, in a plan of several classes. PlanNumbers is then empty.
-	Classes []PlanClass `json:"classes,omitempty"`
-	// Provenance is the schedule.Provenance of the schedule, if it has one.
-	Provenance any `json:"provenance,omitempty"`
-	// Notes are sentences about defaults that shape the plan, and about what gives poor samples.
-	Notes []string `json:"notes,omitempty"`
-}
-
-// PlanNumbers are the numbers of a plan that may differ by class.
-type PlanNumbers struct {
-	T    []float64 `json:"t,omitempty"`    // [Steps + 1] times of the steps, the start first
-	Init []float64 `json:"init,omitempty"` // [J]
-	// Coordinates replace the family's subspaces in the combinations: Alpha and Beta have an entry for each part. Init and
-	// G are always by subspace.
-	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
-	Stages      []PlanStage      `json:"stages,omitempty"`
-	// Tails[k−1] replaces the combinations of a sampler that begins at step k = 1 … Steps − 1 with an empty history: of
-	// the leading stages, as far as they differ from Stages. Absent if no step uses an evaluation of an earlier one.
-	Tails [][]PlanTail `json:"tails,omitempty"`
-}
-
-// PlanTail is the combination of one stage in a sampler that begins at a later step.
-type PlanTail struct {
-	Alpha []float64   `json:"alpha"`
-	Beta  [][]float64 `json:"beta"`
-}
-
-// PlanClass has the numbers that some classes share.
-type PlanClass struct {
-	Labels []int32 `json:"labels"`
-	PlanNumbers
-}
-
-// PlanCoordinates divide an image into parts j = b·C + k: band b of the frequencies (u, v) of its orthonormal DCT-II,
-// along axis k of the channels. docs/method.md has the formula of the bands, which have equal width in ln ρ,
-// ρ = √((u/H)² + (v/W)²).
-type PlanCoordinates struct {
-	Height   int `json:"height"`
-	Width    int `json:"width"`
-	Channels int `json:"channels"`
-	// N in the formula; absent: each frequency is a band, b = u·W + v
-	Bands int `json:"bands,omitempty"`
-	// [B·C·C] for B bands: axis k of band b in the channels; absent: the channels are the axes
-	Axes []float64 `json:"axes,omitempty"`
-}
-
-// PlanStage is one evaluation of the network and the combination after it.
-type PlanStage struct {
-	G     []float64   `json:"g"`               // [J] noise variances
-	Time  float64     `json:"t"`               // time of the schedule
-	Alpha []float64   `json:"alpha"`           // [J]
-	Beta  [][]float64 `json:"beta"`            // [J][up to History], the newest first
-	Step  int         `json:"step"`            // the step, from 0, that ends here; −1 if none does
-	Noise []float64   `json:"noise,omitempty"` // [J]; absent for none
-}
-
-// Family is whether each class has its own paths, and the basis that splits the image space.
-type Family struct {
-	PerClass bool   `json:"per_class"`
-	Basis    string `json:"basis"`
-	K        int    `json:"k,omitempty"`
-	Cuts     []int  `json:"cuts,omitempty"`
 }
 
 // The named grids of Sample.

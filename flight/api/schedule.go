@@ -98,25 +98,21 @@ type ImportSchedule struct {
 	Name string          `json:"name" name:"new"` // name of the new schedule; required
 	File json.RawMessage `json:"file"`            // the schedule file, as ExportSchedule returns it; required
 	// name of a stored basis to use; default the one that the file names
-	Basis string `json:"basis"`
-	Start string `json:"start,omitempty"` // file of a start in base64, as ExportStart returns it
-	// file of statistics in base64, as ExportStatistics returns it
-	Statistics string `json:"statistics,omitempty"`
-	Fitted     string `json:"fitted,omitempty"` // file of coefficients in base64, as ExportFitted returns it
-	Replace    bool   `json:"replace"`          // replace a schedule of that name
+	Basis   string `json:"basis"`
+	Start   string `json:"start,omitempty"` // file of a start in base64, as ExportStart returns it
+	Replace bool   `json:"replace"`         // replace a schedule of that name
 }
 
-// ExportPart returns the file of a part of a schedule: its start (ExportStart), its statistics (ExportStatistics), or
-// its fitted coefficients (ExportFitted).
-type ExportPart struct {
+// ExportStart returns the file of a schedule's start.
+type ExportStart struct {
 	Schedule ScheduleRef `json:"schedule"` // name of the schedule; required
 }
 
-// MaxPart is the largest size of a part's file.
+// MaxPart is the largest size of a start's file.
 const MaxPart = 64 << 20
 
-// SchedulePart is the reply of ExportStart, ExportStatistics and ExportFitted.
-type SchedulePart struct {
+// StartFile is the reply of ExportStart.
+type StartFile struct {
 	Hash string `json:"hash"` // SHA-256 of the file
 	File []byte `json:"file"` // a safetensors file, in base64; docs/wire.md has its tensors
 }

@@ -1,13 +1,6 @@
 package api
 
-import (
-	"cmp"
-	"fmt"
-	"math"
-	"slices"
-
-	"github.com/anisoflight/anisoflight/schedule/solver"
-)
+import "cmp"
 
 // GeodesicSchedule asks for the schedule of least energy of a model on a data set, for a solver of an order.
 type GeodesicSchedule struct {
@@ -33,8 +26,6 @@ type GeodesicSchedule struct {
 	Seed    uint64  `json:"seed"`                                        // seed of the noise; default 0
 	Bands
 	PerClass bool `json:"per_class"` // one set of paths for each class
-	// also measure the statistics for the solver local; needs basis none
-	Statistics bool `json:"statistics"`
 }
 
 // Kind implements ScheduleKind.
@@ -49,51 +40,6 @@ func (r *GeodesicSchedule) Validate() error {
 		return Errorf(BadRequest, "second_point must be left out without nfe, got %s", r.SecondPoint)
 	}
 	return cmp.Or(r.Bands.check(), checkEnds(r.T, r.G0), checkMeasured(r.Points, r.Samples))
-}
-
-// FitSchedule asks for another schedule, which carries statistics of a denoiser, with coefficients for the solver
-// fitted: those of local, moved by least squares so that each step follows converged trajectories of a model.
-type FitSchedule struct {
-	NewSchedule
-	// name of the model whose trajectories are fitted; required
-	Model string `json:"model"`
-	// schedule with statistics that all classes share; required
-	Schedule ScheduleRef `json:"schedule"`
-	NFE      int         `json:"nfe" min:"1" max:"64"`              // number of network evaluations; required
-	Order    int         `json:"order" default:"2" min:"1" max:"3"` // order of the solver local, which the fit begins with
-	Grid     Grid        `json:"grid" oneof:"grids"`                // times of the steps; default polynomial
-	// fit the same coefficients for all frequencies, beginning with DPM-Solver++
-	Isotropic bool `json:"isotropic"`
-	// lower the order in the last steps; default true
-	LowerOrderFinal *bool `json:"lower_order_final,omitempty"`
-	// number of trajectories for the fit; the choice of the ridge and the final measurement use the same number each
-	Samples int    `json:"samples" default:"256" min:"8" max:"65536"`
-	Seed    uint64 `json:"seed"` // seed of the trajectories; default 0
-}
-
-// Kind implements ScheduleKind.
-func (r *FitSchedule) Kind() string { return "fit" }
-
-// SetDefaults sets what tags cannot say.
-func (r *FitSchedule) SetDefaults() {
-	r.Grid = Grid{Kind: GridPolynomial, SigmaMin: 0.002, SigmaMax: 80, Rho: 7}
-}
-
-// Validate implements Request.
-func (r *FitSchedule) Validate() error {
-	if r.Grid.Explicit() {
-		return Errorf(BadRequest, "grid must be a named one, got an explicit list")
-	}
-	return nil
-}
-
-// Fit reports the gain of fitted coefficients: root mean square distances to the converged samples from the same
-// latents, which neither the fit nor the choice of its ridge used.
-type Fit struct {
-	NFE     int     `json:"nfe"`
-	Samples int     `json:"samples"`
-	Local   float64 `json:"local"`  // of the initial coefficients, of local or DPM-Solver++
-	Fitted  float64 `json:"fitted"` // of the fitted coefficients
 }
 
 // FormulaSchedule asks for an isotropic schedule that all classes share: edm, log-linear or cosine.
@@ -132,8 +78,8 @@ func (b *Bands) check() error {
 // MakeSchedule makes a schedule and stores it. Its JSON is that of its kind with the field "kind" added.
 type MakeSchedule struct{ Of ScheduleKind }
 
-// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *StartSchedule, *FitSchedule,
-// *FewSchedule or *FormulaSchedule.
+// ScheduleKind is a request for a schedule of one kind: a *GeodesicSchedule, *StartSchedule or
+// *FormulaSchedule.
 type ScheduleKind interface {
 	Request
 	// Kind returns the kind's name.
@@ -145,7 +91,7 @@ type ScheduleKind interface {
 // ScheduleKinds returns an empty request of each kind.
 func ScheduleKinds() []ScheduleKind {
 	return []ScheduleKind{
-		new(GeodesicSchedule), new(StartSchedule), new(FitSchedule), new(FewSchedule),
+		new(GeodesicSchedule), new(StartSchedule),
 		&FormulaSchedule{Formula: "edm"}, &FormulaSchedule{Formula: "log-linear"}, &FormulaSchedule{Formula: "cosine"},
 	}
 }
@@ -178,144 +124,6 @@ func (r *MakeSchedule) decodeStrictly(at place, v rawValue) error {
 		return Errorf(BadRequest, "The kind %s is gone since 0.1", name).WithHint("%s", instead)
 	}
 	return oneOf("kind", name, names...)
-}
-
-// FewSchedule asks for the schedule, start and solver that sample a model best in few evaluations. The search measures
-// candidates on the model: solvers, noise levels to start from, and noise levels of the steps. The best candidate and
-// the best isotropic sampler from noise are then compared on samples held back. The latter is kept unless the former is
-// better by a standard error. Sampling along the schedule needs nfe alone.
-type FewSchedule struct {
-	NewSchedule
-	Model   string `json:"model"`                // name of the model to sample; required
-	Dataset string `json:"dataset"`              // name of the data set that samples are compared with; required
-	NFE     int    `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
-	// list of solvers to try, at least one other than local and fitted; default ipndm, dpmpp2m, unipc, local, fitted
-	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	// samples of each candidate; the same number is held back for the final comparison
-	Samples int `json:"samples" default:"1024" min:"64" max:"65536"`
-	// length of the search; with minutes, levels and coefficients are also learned through the network
-	Budget string `json:"budget" default:"seconds" oneof:"seconds minutes"`
-	Seed   uint64 `json:"seed"` // seed of the samples; default 0
-	Guided
-}
-
-// FewSolvers are the default solvers of kind few.
-var FewSolvers = []string{"ipndm", "dpmpp2m", "unipc", "local", "fitted"}
-
-// Kind implements ScheduleKind.
-func (r *FewSchedule) Kind() string { return "few" }
-
-// Validate implements Request.
-func (r *FewSchedule) Validate() error {
-	if r.Solvers == nil {
-		r.Solvers = slices.Clone(FewSolvers)
-	}
-	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
-		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))
-	}
-	if !slices.ContainsFunc(r.Solvers, func(s string) bool { return s != solver.LocalName && s != solver.FittedName }) {
-		return Errorf(BadRequest, "solvers must name one besides local and fitted, which they are compared with, got %v",
-			r.Solvers)
-	}
-	if r.Budget == "minutes" && !slices.Contains(r.Solvers, solver.FittedName) {
-		return ErrLearnWithoutFit()
-	}
-	return r.Guided.check()
-}
-
-// ErrLearnWithoutFit is the error of a search that shall learn without the solver fitted, which learning begins with.
-func ErrLearnWithoutFit() error {
-	return Errorf(BadRequest, "solvers must name fitted with budget minutes, which learns on from it")
-}
-
-// Summarize sets Summary from the other fields.
-func (f *Few) Summarize() {
-	describe := func(q FewTry) string {
-		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
-	}
-	chosen, plain, best := describe(f.Chosen), describe(f.Against), describe(f.Tries[0])
-	measure, held := "Fréchet distance", "samples"
-	if f.Paired {
-		measure, held = "squared error", "latents"
-	}
-	ratio := fmt.Sprintf("%.3g ± %.1g times the %s", f.Ratio, f.RatioStderr, measure)
-	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
-	switch {
-	case f.Stopped && f.Chosen.Held == nil:
-		f.Summary += "the best when the search was stopped, and not judged"
-	case chosen != plain:
-		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
-			plain, ratio, f.Samples, held)
-	case best != plain:
-		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler from noise alone; the best, %s, has %s "+
-			"on %d %s held back", best, ratio, f.Samples, held)
-	case len(f.Tries) == 1:
-		f.Summary += "the only try"
-	default:
-		next := f.Tries[1]
-		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the %s of the choice "+
-			"the next, %s, has %.2f times its %s", held, describe(next), next.mean()/f.Chosen.mean(), measure)
-	}
-}
-
-// Few reports the search of a schedule of kind few.
-type Few struct {
-	Model   string `json:"model"`
-	Samples int    `json:"samples"` // of each candidate, and held back
-	// Paired is true if the search had no images. Distances are then squared errors, and Samples the latents held back.
-	Paired bool `json:"paired,omitempty"`
-	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
-	Stopped bool `json:"stopped,omitempty"`
-	// Chosen is Tries[0] if it is better than Against by a standard error on samples held back, otherwise Against.
-	Chosen  FewTry   `json:"chosen"`
-	Against FewTry   `json:"against"` // the best isotropic sampler from noise
-	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last
-	// Ratio is the distance of Tries[0] over that of Against, means over features as they rank, on samples held back, with
-	// its jackknife error. It is 1 if the two are the same.
-	Ratio       float64 `json:"ratio"`
-	RatioStderr float64 `json:"ratio_stderr"`
-	Summary     string  `json:"summary"` // compares the choice with Against, in a sentence
-	// Seconds is the duration of each part of the search, on the server that made it.
-	Seconds map[string]float64 `json:"seconds,omitempty"`
-}
-
-// FewTry is a candidate of the search.
-type FewTry struct {
-	Solver   string  `json:"solver"`
-	NFE      int     `json:"nfe"`
-	SigmaMax float64 `json:"sigma_max"`
-	Start    string  `json:"start"` // standard or matched
-	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, or polynomial 3 with ρ = 3;
-	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
-	// coefficients; log-snr; or times, evenly spaced in the network's time.
-	Levels string `json:"levels"`
-	// Samples is the number of samples measured, fewer than the request's if the candidate was dropped early.
-	Samples int `json:"samples"`
-	FewDistances
-	// Held are the distances on samples held back, of Chosen and Against.
-	Held *FewDistances `json:"held,omitempty"`
-	// ODEError is the root mean square difference to the converged samples from the same start, of Chosen.
-	ODEError float64 `json:"ode_error,omitempty"`
-}
-
-// FewDistances are squared Fréchet distances to the data set, less those of as many of its images, over the variance of
-// its features: the low frequencies of the DCT, mean absolute differences of neighbouring pixels, and responses of
-// random filters in three layers. Candidates are ranked by the geometric mean of the first and of that of the other
-// two.
-type FewDistances struct {
-	Frequencies float64 `json:"frequencies,omitzero"`
-	Edges       float64 `json:"edges,omitzero"`
-	Responses   float64 `json:"responses,omitzero"`
-	// Distance replaces them if the caller has features of its own, or no images. Without images it is the squared
-	// difference to the network's converged samples, a geometric mean over latents, over the mean square of the samples.
-	Distance float64 `json:"distance,omitzero"`
-}
-
-func (d FewDistances) mean() float64 {
-	if d.Distance != 0 {
-		return d.Distance
-	}
-	return math.Sqrt(d.Frequencies * math.Sqrt(d.Edges*d.Responses))
 }
 
 // The values of Sample's start.
@@ -360,14 +168,4 @@ type StartInfo struct {
 	Images     int64   `json:"images"`   // number of images measured
 	Variance   float64 `json:"variance"` // tr Σ over all images
 	Hash       string  `json:"hash"`     // SHA-256 of its file
-}
-
-// StatisticsInfo describes the statistics of a denoiser that a schedule carries for the solver local: mean squared
-// errors by noise level, DCT frequency and axis of the channels.
-type StatisticsInfo struct {
-	Points   int     `json:"points"` // number of noise levels
-	SigmaMin float64 `json:"sigma_min"`
-	SigmaMax float64 `json:"sigma_max"`
-	Labels   []int32 `json:"labels,omitempty"` // classes with their own statistics
-	Hash     string  `json:"hash"`             // SHA-256 of their file
 }

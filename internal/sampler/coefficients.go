@@ -31,13 +31,13 @@ func combinationOf(t *kernels.Trajectory, plans []*solver.Plan) (combination, er
 	}, t.UseCoordinates(table.Bands, table.Axes, rows)
 }
 
-// historyOf returns the number of evaluations that a trajectory keeps. One program serves all plans in subspaces, so it
-// is the most that any plan needs; coordinates have a program of their own.
+// historyOf returns the number of evaluations that a trajectory keeps. One program serves the plans of all solvers in
+// subspaces, so it is the most that any of these needs; coordinates have a program of their own.
 func historyOf(p *solver.Plan) int {
 	if p.Coordinates != nil {
 		return p.History
 	}
-	return solver.MaxHistory
+	return max(p.History, solver.MaxHistory)
 }
 
 // concat returns the lists of all plans, concatenated.

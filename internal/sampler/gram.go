@@ -5,6 +5,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // Gram is a reducer: by part, the sums of products for a least-squares fit of the last stage of a plan. That stage
@@ -13,7 +14,7 @@ type Gram struct {
 	everyStage
 	Sums [2][]*local.Gram // of the rows below Split, and of the others
 
-	Statistics    *local.Statistics // whose parts they are, of row 0; nil: all values are one part
+	Coordinates   *solver.Coordinates // the parts; nil: all values are one part
 	Stages, Terms int
 	States        *States // the last stage should lead to States.X[At]
 	At, Split     int
@@ -23,13 +24,13 @@ type Gram struct {
 	evaluations   [][2][]float32 // of these rows, D and the state that it was made at, newest first
 }
 
-// NewGram returns empty sums for the last of some stages, which has a number of terms. The parts are those of
-// statistics with one row, or one part if they are nil.
-func NewGram(statistics *local.Statistics, stages, terms int, states *States, at, split int) *Gram {
-	g := &Gram{Statistics: statistics, Terms: terms, Stages: stages, States: states, At: at, Split: split}
+// NewGram returns empty sums for the last of some stages, which has a number of terms, in parts, or for one part if they
+// are nil.
+func NewGram(of *solver.Coordinates, stages, terms int, states *States, at, split int) *Gram {
+	g := &Gram{Coordinates: of, Terms: terms, Stages: stages, States: states, At: at, Split: split}
 	parts := 1
-	if statistics != nil {
-		parts = statistics.Size()
+	if of != nil {
+		parts = of.Parts()
 	}
 	for half := range g.Sums {
 		for range parts {
@@ -87,11 +88,11 @@ func (g *Gram) sum() {
 // place.
 func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 	part = make([]int, g.size)
-	if g.Statistics == nil {
+	if g.Coordinates == nil {
 		return part, func([]float64) {}
 	}
-	bands := g.Statistics.Bands()
-	frequencies := bands.Frequencies(g.Statistics.At(0).Axes)
+	bands := g.Coordinates.Bands
+	frequencies := bands.Frequencies(g.Coordinates.Axes[g.Coordinates.Row])
 	band, _ := bands.Index()
 	for f := range part {
 		part[f] = band[f/bands.C]*bands.C + f%bands.C

@@ -27,11 +27,18 @@ const (
 	minFitTrajectories = 16
 )
 
+// The makers of plans that are no solvers by name: coefficients by the statistics of the denoiser, and fitted ones.
+const (
+	localName  = "local"
+	fittedName = "fitted"
+)
+
 // Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, less those of
 // as many images of it, divided by the variance of their features.
 type Candidate struct {
-	Schedule *schedule.Schedule
-	Settings solver.Settings // resolved
+	Plan   *solver.Plan
+	Solver string // that made the plan: a name of the register, local or fitted
+	// SigmaMax is the noise level at which the plan begins.
 	SigmaMax float64
 	Matched  bool   // starts from the law of the data; else from noise alone
 	Levels   string // polynomial, polynomial 3: EDM's rule to σ = 0.002; gaussian: chosen for the solver
@@ -41,10 +48,12 @@ type Candidate struct {
 	HeldOut  Distances // of the best and its rival, on samples that nothing was chosen by
 	ODEError float64   // root mean square difference to the converged samples from the same start, of the best
 
-	drawn       *sampler.Moments // so far, of one part
-	fit         *fitter          // that made its coefficients; nil for none
-	learnedFrom *fitter          // that they were learned from; nil for none
-	squares     []float64        // of the errors so far, in a search without images
+	// tails returns the weights of samplers that begin at a later step. early returns those that need no evaluation.
+	tails, early func() ([][]solver.Stage, error)
+	end          float64          // noise level at which the plan ends
+	drawn        *sampler.Moments // so far, of one part
+	fit          *fitter          // that made its coefficients; nil for none
+	squares      []float64        // of the errors so far, in a search without images
 }
 
 // Distances are those of samples to the images by the features of each reference, or the mean squared error of a search
@@ -60,8 +69,11 @@ func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (ou
 
 // fromNoise reports whether the sampler uses nothing of the data.
 func (c *Candidate) fromNoise() bool {
-	return !c.Matched && c.Settings.Statistics == nil
+	return !c.Matched && c.plain()
 }
+
+// plain reports whether a solver made the plan, the same for all data.
+func (c *Candidate) plain() bool { return c.Solver != localName && c.Solver != fittedName }
 
 // score returns the geometric mean of the distances, whatever their scales. The first, by frequencies, counts as much
 // as the others together, which all see edges.
@@ -142,16 +154,15 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 	return out, nil
 }
 
-// onRules returns each isotropic solver on EDM's rule from a noise level, with each exponent.
+// onRules returns each solver on EDM's rule from a noise level, with each exponent.
 func (f *fewStepSearch) onRules(sigma float64) (out []*Candidate, err error) {
-	for _, name := range f.isotropicSolvers() {
+	for _, name := range f.Solvers {
 		for _, rule := range rules {
-			c, err := f.onPolynomial(name, sigma, rule.rho)
+			c, err := f.onPolynomial(name, sigma, rule.rho, rule.levels)
 			if err != nil {
 				return nil, err
 			}
 			if c != nil {
-				c.Levels = rule.levels
 				out = append(out, c)
 			}
 		}
@@ -159,11 +170,11 @@ func (f *fewStepSearch) onRules(sigma float64) (out []*Candidate, err error) {
 	return out, nil
 }
 
-// onGaussian returns the isotropic solver that is closest to the data's Gaussian from a noise level, on the levels that
-// suit it there.
+// onGaussian returns the solver that is closest to the data's Gaussian from a noise level, on the levels that suit it
+// there.
 func (f *fewStepSearch) onGaussian(ctx context.Context, sigma float64) (*Candidate, error) {
 	var closest *gaussian.Nodes
-	for _, name := range f.isotropicSolvers() {
+	for _, name := range f.Solvers {
 		nodes, err := gaussian.Optimize(ctx, f.law, basis.None(f.h, f.w), gaussian.Settings{
 			Sampler: solver.Settings{Solver: name, NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
 			Family: schedule.Family{Basis: basis.KindNone},
@@ -175,29 +186,70 @@ func (f *fewStepSearch) onGaussian(ctx context.Context, sigma float64) (*Candida
 			closest = nodes
 		}
 	}
-	return &Candidate{Schedule: closest.Schedule, Settings: closest.Sampler, SigmaMax: sigma, Levels: "gaussian"}, nil
+	return plainCandidate(closest.Sampler, closest.Schedule, "gaussian")
 }
 
-// localCandidates returns samplers of the solver local on EDM's rule, from noise, and from the data's law at lower
-// noise levels.
+// plainCandidate returns a sampler by a solver along a schedule.
+func plainCandidate(set solver.Settings, s *schedule.Schedule, levels string) (*Candidate, error) {
+	plan, err := solver.New(set, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	tails := func() ([][]solver.Stage, error) { return solver.Tails(set, s, 0) }
+	return &Candidate{
+		Plan: plan, Solver: set.Solver, SigmaMax: plan.Init[0], Levels: levels, tails: tails, early: tails,
+		end: s.Sigma(0, plan.T[len(plan.T)-1]),
+	}, nil
+}
+
+// given returns a sampler by coefficients along a schedule.
+func given(name string, k solver.Coefficients, s *schedule.Schedule, levels string) (*Candidate, error) {
+	plan, err := k.Plan(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Candidate{
+		Plan: plan, Solver: name, SigmaMax: plan.Init[0], Levels: levels, end: k.Sigma[len(k.Sigma)-1],
+	}, nil
+}
+
+// localCandidates returns samplers by the statistics of the denoiser on EDM's rule, from noise, and from the data's law
+// at lower noise levels.
 func (f *fewStepSearch) localCandidates() (out []*Candidate, err error) {
 	for halving := range levelHalvings + 1 {
 		if f.statistics == nil || halving == 1 || f.tooLow(halving) {
 			continue
 		}
-		c, err := f.onPolynomial(solver.LocalName, f.halvedLevel(halving), schedule.EDMRho)
+		sigma := f.halvedLevel(halving)
+		path, err := schedule.EDM(sigma*sigma, f.G0)
 		if err != nil {
 			return nil, err
 		}
-		c.Matched = halving > 0
+		local := f.statistics.Sampler(0)
+		levels := schedule.EDMLevels(sigma, max(schedule.DefaultSigmaMin, path.Sigma(0, 0)), schedule.EDMRho, f.NFE+1)
+		k := local.On(levels)
+		c, err := given(localName, k, path, solver.GridPolynomial)
+		if err != nil {
+			return nil, err
+		}
+		c.tails = func() ([][]solver.Stage, error) { return stagesOf(local.Tails(k)), nil }
+		c.early, c.Matched = c.tails, halving > 0
 		out = append(out, c)
 	}
 	return out, nil
 }
 
+// stagesOf returns tails as stages.
+func stagesOf(tails []solver.Weights) (out [][]solver.Stage) {
+	for _, w := range tails {
+		out = append(out, w.Steps())
+	}
+	return out
+}
+
 // fits returns the number of fitted candidates, from the data's law at the highest level halved once, twice, …
 func (f *fewStepSearch) fits() (n int) {
-	if !f.requests(solver.FittedName) || f.fitSamples() < minFitTrajectories {
+	if f.statistics == nil || f.fitSamples() < minFitTrajectories {
 		return 0
 	}
 	for n < maxFits && !f.tooLow(n+1) {
@@ -208,20 +260,22 @@ func (f *fewStepSearch) fits() (n int) {
 
 // fitSamples returns the number of trajectories of a fit that memory allows.
 func (f *fewStepSearch) fitSamples() int {
-	return min(fitTrajectories, MaxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
+	return min(fitTrajectories, maxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
 // fittedCandidate returns a sampler from the data's law at a halved level, with noise levels that suit the converged
 // trajectories and coefficients fitted to them. Its last step is scaled to the squares of converged samples in every
 // part: samples of least squared error are too smooth.
 func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Candidate, error) {
-	c := &Candidate{SigmaMax: f.halvedLevel(halving), Matched: true, Levels: "trajectories"}
-	var err error
-	if c.Schedule, err = pathToZero(c.SigmaMax*c.SigmaMax, f.G0); err != nil {
+	sigma := f.halvedLevel(halving)
+	path, err := pathToZero(sigma*sigma, f.G0)
+	if err != nil {
 		return nil, err
 	}
 	n := f.fitSamples()
-	r, err := newReference(ctx, f.network, c.Schedule, f.G0, f.Levels, f.trajectoriesOf(c, nil, 3*f.Samples, 2*n))
+	t := f.trajectories(nil, 3*f.Samples, 2*n)
+	t.Start = f.images.Start
+	r, err := newReference(ctx, f.network, path, f.G0, f.Levels, t)
 	if err != nil {
 		return nil, err
 	}
@@ -229,56 +283,40 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	if nodes == nil {
 		return nil, ErrNotFinite
 	}
-	if c.fit, err = r.fit(ctx, n, nodes, solver.Settings{Statistics: f.statistics}, false); err != nil {
+	fit, err := r.fit(ctx, n, nodes, f.statistics.Sampler(0))
+	if err != nil {
 		return nil, err
 	}
-	c.fit.scaled = true
-	if err := c.fit.finish(c.fit.fitted); err != nil {
+	fit.scaled = true
+	if err := fit.finish(&fit.fitted); err != nil {
 		return nil, err
 	}
-	c.Settings, err = c.fit.sampler(c.fit.fitted).Resolve()
+	c, err := fit.candidate("trajectories")
+	if err == nil {
+		c.Matched = true
+	}
 	return c, err
 }
 
-// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, as the
-// uniform steps of a schedule with its knots there, or nil if the network knows too few.
-func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64) (*Candidate, error) {
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, or nil if
+// the network knows too few.
+func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels string) (*Candidate, error) {
 	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rho}}
-	if ByCoordinate(name) {
-		set.Statistics = f.statistics
-	}
-	edm, err := schedule.EDM(sigma*sigma, f.G0)
+	path, err := schedule.EDM(sigma*sigma, f.G0)
 	if err != nil {
 		return nil, err
-	}
-	if set, err = set.Resolve(); err != nil {
-		return nil, err
-	}
-	plan, err := solver.New(set, edm, 0)
-	if err != nil {
-		return nil, err
-	}
-	g := make([]float64, len(plan.T))
-	for i, t := range plan.T {
-		g[i], _ = edm.At(0, 0).Eval(t)
-	}
-	if g = f.known(g, 2); g == nil {
-		return nil, nil
 	}
 	if f.Levels != nil {
-		sigma = math.Sqrt(g[0])
+		if set, err = set.Resolve(); err != nil {
+			return nil, err
+		}
+		known := f.known(schedule.EDMLevels(sigma, max(schedule.DefaultSigmaMin, path.Sigma(0, 0)), rho, set.Steps+1))
+		if known == nil {
+			return nil, nil
+		}
+		set = solver.Settings{Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: known}}
 	}
-	path, err := schedule.PathThrough(g, edm.T())
-	if err != nil {
-		return nil, err
-	}
-	uniform := solver.Settings{Solver: name, Order: set.Order, Steps: set.Steps, Statistics: set.Statistics}
-	if uniform, err = uniform.Resolve(); err != nil {
-		return nil, err
-	}
-	return &Candidate{
-		Schedule: schedule.Isotropic(path), Settings: uniform, SigmaMax: sigma, Levels: solver.GridPolynomial,
-	}, nil
+	return plainCandidate(set, path, levels)
 }
 
 // trajectoriesOf returns trajectories with the initial states of a candidate.
@@ -295,14 +333,10 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 	if n -= c.Samples; n <= 0 {
 		return nil
 	}
-	plan, err := solver.New(c.Settings, c.Schedule, 0)
-	if err != nil {
-		return err
-	}
 	if c.drawn == nil {
 		c.drawn = partsLike(f.images.References, 1)
 	}
-	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, c.Samples, n), c.drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
 	c.Samples += n

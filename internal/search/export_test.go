@@ -8,18 +8,17 @@ import (
 )
 
 // Learned returns the coefficients that are learned for a network from noise, before its last step is fitted in bands.
-func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows int) (*solver.Fitted, error) {
+func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows int) (k solver.Coefficients, err error) {
 	f := &pairedSearch{searcher: newSearcher(network, set), latents: rows}
-	var err error
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
-		return nil, err
+		return k, err
 	}
 	if err := f.converge(ctx); err != nil {
-		return nil, err
+		return k, err
 	}
-	fitted, err := f.fit(ctx, f.reference.nodes(f.NFE), "", true)
+	fitted, err := f.fit(ctx, f.reference.nodes(f.NFE), "", nil)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	return fitted.fit.learnNumbers(lowestOf(f.G0), nil)
 }

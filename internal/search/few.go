@@ -1,9 +1,8 @@
 // Package search chooses how a network is sampled: the sampler that does best at few evaluations (Few with images,
-// Paired without), coefficients fitted to a network's own trajectories (Fit), noise levels that suit a solver on the
-// data's Gaussian (Levels).
+// Paired without).
 //
 // A search touches a network through sampler.Ensemble alone: it sends plans and gets sums back, wherever the network
-// is. It knows no requests and nothing that is stored.
+// is. Its candidates are plans. It knows no requests and nothing that is stored.
 //
 // Begin with few.go.
 package search
@@ -19,6 +18,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels/latent"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
@@ -54,7 +54,7 @@ func firstSeed(seed uint64) uint64 { return latent.Uint64(seed, streamSearch, 0)
 // Settings of a search for a sampler of few evaluations.
 type Settings struct {
 	NFE     int
-	Solvers []string // to try; Paired leaves out those by coordinate
+	Solvers []string // to try
 	Samples int      // of each candidate of Few, and as many held back
 	Seed    uint64
 	G0, T   float64 // variances between which the network is sampled
@@ -91,16 +91,16 @@ func newSearcher(network sampler.Ensemble, set Settings) searcher {
 	return searcher{set, network}
 }
 
-// known returns a power of noise levels moved to the nearest that the network knows, each to another, or nil if there
-// are too few. The last, at which the network is not evaluated, stays.
-func (s *searcher) known(levels []float64, power float64) []float64 {
+// known returns noise levels moved to the nearest that the network knows, each to another, or nil if there are too few.
+// The last, at which the network is not evaluated, stays.
+func (s *searcher) known(levels []float64) []float64 {
 	if s.Levels == nil {
 		return levels
 	}
 	out, next, n := slices.Clone(levels), 0, len(levels)-1
 	for i := range n {
 		last := len(s.Levels) - (n - i)
-		far := func(k int) float64 { return math.Abs(power*math.Log(s.Levels[k]) - math.Log(levels[i])) }
+		far := func(k int) float64 { return math.Abs(math.Log(s.Levels[k]) - math.Log(levels[i])) }
 		if next > last {
 			return nil
 		}
@@ -109,7 +109,7 @@ func (s *searcher) known(levels []float64, power float64) []float64 {
 				next = k
 			}
 		}
-		out[i] = math.Pow(s.Levels[next], power)
+		out[i] = s.Levels[next]
 		next++
 	}
 	return out
@@ -135,12 +135,9 @@ func (s *searcher) addLearned(all []*Candidate, share int, measure func(*Candida
 		return all, nil
 	}
 	from := all[best]
-	c := &Candidate{
-		Schedule: from.Schedule, Settings: from.Settings, SigmaMax: from.SigmaMax, Matched: from.Matched,
-		Levels: "learned", learnedFrom: from.fit,
-	}
-	var err error
-	if c.Settings.Fitted, err = from.fit.learn(lowestOf(s.G0), s.Progress.Add); err == nil {
+	c, err := from.fit.learned(lowestOf(s.G0), s.Progress.Add)
+	if err == nil {
+		c.Matched = from.Matched
 		err = measure(c)
 	}
 	switch {
@@ -170,6 +167,8 @@ type FewResult struct {
 	Chosen, Against *Candidate
 	Gain            Gain         // of the first of Tries over Against; 0 if they are one
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
+	// Tails are those of Chosen's plan: see [solver.Tails].
+	Tails [][]solver.Stage
 	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and Gain may be 0.
 	Stopped bool
 	HeldOut int // the number of samples, or latents, that nothing was chosen by
@@ -194,7 +193,7 @@ type fewStepSearch struct {
 	searcher
 	images     *Images
 	law        *gaussian.Spectrum // of the images, with sampling started from their own law
-	statistics *local.Statistics  // of the denoiser, for solvers by coordinate
+	statistics *local.Statistics  // of the denoiser, for plans by part; nil for none
 	h, w, c    int
 }
 
@@ -206,10 +205,8 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 		law: images.Spectrum.WithMatchedStart(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
-	if f.Levels != nil { // statistics are measured, and levels learned, between them
-		f.Solvers, f.Learn = f.isotropicSolvers(), false
-	}
-	if f.Learn && f.fitSamples() < minFitTrajectories {
+	byPart := f.Levels == nil // statistics are measured, and levels learned, between those that a network knows
+	if f.Learn = f.Learn && byPart; f.Learn && f.fitSamples() < minFitTrajectories {
 		return nil, ErrTooLarge
 	}
 	if f.Learn {
@@ -218,7 +215,7 @@ func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Sett
 	if err := f.spend(); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(f.Solvers, ByCoordinate) {
+	if byPart {
 		f.Progress.Begin("statistics", shareOfStatistics, 0)
 		var err error
 		if f.statistics, err = network.Statistics(ctx, set.T, images.Spectrum, f.Progress.At); err != nil {
@@ -252,16 +249,11 @@ func (f *fewStepSearch) spend() error {
 
 // evaluations returns the largest number of evaluations of the search.
 func (f *fewStepSearch) evaluations() int {
-	plain, statistics := len(f.isotropicSolvers()), 0
-	candidates := plain*len(rules)*(levelHalvings+matchedHalvings+1) + matchedHalvings + 1
-	if plain < len(f.Solvers) {
-		candidates += levelHalvings
-		statistics = statisticsEvaluations
-	}
-	n, first := f.NFE, f.firstRound()
-	if f.requests(solver.FittedName) {
-		candidates += maxFits
-		statistics += 2 * f.fitSamples() * (maxFits*(fineSteps+n*(n+1)/2) + 4*(n-1))
+	candidates := len(f.Solvers)*len(rules)*(levelHalvings+matchedHalvings+1) + matchedHalvings + 1
+	n, first, statistics := f.NFE, f.firstRound(), 0
+	if f.Levels == nil {
+		candidates += levelHalvings + maxFits
+		statistics = statisticsEvaluations + 2*f.fitSamples()*(maxFits*(fineSteps+n*(n+1)/2)+4*(n-1))
 	}
 	if f.Learn {
 		candidates++
@@ -270,7 +262,7 @@ func (f *fewStepSearch) evaluations() int {
 	second := f.secondRound()
 	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*(second-first) +
 		(finalCandidates+finalRivals)*(f.Samples-second) + 2*f.Samples
-	return statistics + samples*n + odeErrorLatents*(n+4*max(n, 32))
+	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
 }
 
 // firstRound returns the number of samples of a candidate in the first round.
@@ -278,20 +270,6 @@ func (f *fewStepSearch) firstRound() int { return min(f.Samples, max(firstRoundS
 
 // secondRound returns the number of samples of a candidate after the second round.
 func (f *fewStepSearch) secondRound() int { return min(f.Samples, 2*f.firstRound()) }
-
-// requests reports whether the settings name a solver.
-func (f *fewStepSearch) requests(name string) bool { return slices.Contains(f.Solvers, name) }
-
-// ByCoordinate reports whether a solver has coefficients for bands of frequencies.
-func ByCoordinate(name string) bool {
-	m, err := solver.MethodNamed(name)
-	return err == nil && m.ByCoordinate
-}
-
-// isotropicSolvers returns the requested solvers that use the same coefficients for all frequencies.
-func (f *fewStepSearch) isotropicSolvers() []string {
-	return slices.DeleteFunc(slices.Clone(f.Solvers), ByCoordinate)
-}
 
 // choose ranks the candidates, and chooses on held-out samples.
 func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
@@ -309,7 +287,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		return nil, err
 	}
 	found := &FewResult{HeldOut: f.Samples}
-	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched), localCandidates)
+	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched, localCandidates))
 	for _, c := range all {
 		c.drawn = nil
 	}
@@ -319,15 +297,27 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if !found.Stopped {
 		err = found.unlessStopped(f.measureHeldOut(ctx, found))
 	}
+	if err != nil {
+		return nil, err
+	}
 	if found.Chosen.Matched {
 		found.Start = f.images.Start
 	}
-	if err == nil && !found.Stopped && f.Levels == nil {
+	if !found.Stopped && f.Levels == nil {
 		if err = f.solutionError(ctx, found.Chosen); errors.Is(err, sampler.ErrLeft) { // it is judged all the same
 			err = nil
 		}
 	}
-	return found, err
+	return found, cmp.Or(err, found.setTails())
+}
+
+// setTails sets Tails, without evaluations if the network has left.
+func (r *FewResult) setTails() (err error) {
+	if r.Tails != nil {
+		return nil
+	}
+	r.Tails, err = r.Chosen.early()
+	return err
 }
 
 // rank sets Tries and Against, given candidates that are ranked best first and the error that ended the ranking.
@@ -370,9 +360,9 @@ func (r *FewResult) choose(
 	}
 	if r.Gain.Change, r.Gain.Stderr = gain(against, scores); r.Gain.Clear() {
 		r.Chosen = best
-		return best.completeTails()
 	}
-	return nil
+	r.Tails, err = r.Chosen.tails()
+	return err
 }
 
 // measureHeldOut chooses on held-out samples.
@@ -383,12 +373,8 @@ func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) er
 
 // heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.
 func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]float64, error) {
-	plan, err := solver.New(c.Settings, c.Schedule, 0)
-	if err != nil {
-		return nil, err
-	}
 	references, drawn := f.images.References, partsLike(f.images.References, heldParts)
-	if err := f.network.Follow(ctx, f.trajectoriesOf(c, plan, f.Samples, f.Samples), drawn); err != nil {
+	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
 	c.HeldOut = distancesOf(references, withoutPart(references, drawn, -1))
@@ -398,31 +384,45 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 	return leaveOut(references, drawn), nil
 }
 
+// teacherSteps are those of the converged samples of the ODE error, by Heun's method on EDM's rule.
+const teacherSteps = 128
+
 // solutionError sets the difference of a sampler to the converged samples from the same initial states.
-func (f *fewStepSearch) solutionError(ctx context.Context, best *Candidate) (err error) {
+func (f *fewStepSearch) solutionError(ctx context.Context, c *Candidate) error {
 	f.Progress.Begin("error", shareOfError, 0)
-	sample := func(p *solver.Plan) ([]float32, error) {
-		var out sampler.Samples
-		err := f.network.Follow(ctx, f.trajectoriesOf(best, p, 2*f.Samples, odeErrorLatents), &out)
-		return out, err
+	path, err := pathToZero(c.SigmaMax*c.SigmaMax, f.G0)
+	if err != nil {
+		return err
 	}
-	if best.ODEError, err = gaussian.SolutionError(best.Settings, best.Schedule, sample); !setting.Finite(best.ODEError) {
+	fine := schedule.EDMLevels(c.SigmaMax, c.end, schedule.EDMRho, teacherSteps+1)
+	teacher, err := plainCandidate(solver.Settings{
+		Solver: "heun", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
+	}, path, "")
+	if err != nil {
+		return err
+	}
+	var x [2]sampler.Samples
+	for i, p := range []*solver.Plan{c.Plan, teacher.Plan} {
+		if err := f.network.Follow(ctx, f.trajectoriesOf(c, p, 2*f.Samples, odeErrorLatents), &x[i]); err != nil {
+			return err
+		}
+	}
+	var sum float64
+	for i, v := range x[0] {
+		off := float64(v) - float64(x[1][i])
+		sum += off * off
+	}
+	if c.ODEError = math.Sqrt(sum / float64(len(x[0]))); !setting.Finite(c.ODEError) {
 		return ErrNotFinite
 	}
-	return err
+	return nil
 }
 
-// rankCandidates measures the isotropic candidates, those of local, fitted ones and a learned one. It returns them
-// ranked, even with an error. All are measured in round one; later rounds measure only the leaders and the best from
-// noise.
-func (f *fewStepSearch) rankCandidates(
-	ctx context.Context, isotropic, local []*Candidate,
-) (all []*Candidate, err error) {
+// rankCandidates measures candidates, fitted ones and a learned one. It returns them ranked, even with an error. All
+// are measured in round one; later rounds measure only the leaders and the best from noise.
+func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
-	all = slices.Clone(isotropic)
-	if f.requests(solver.LocalName) {
-		all = append(all, local...)
-	}
+	all = slices.Clone(unfitted)
 	first := f.firstRound()
 	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
 		return all, err

@@ -12,7 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
@@ -60,7 +59,7 @@ func scores(found *FewResult) (out []float64) {
 // tried, and is measured on latents of its own beside the best from noise alone.
 func TestFewChoosesTheBestTry(t *testing.T) {
 	m, images := smooth(t)
-	set := settings(64, "ipndm", "dpmpp2m", solver.LocalName, solver.FittedName)
+	set := settings(64, "ipndm", "dpmpp2m")
 	found := few(t, m, images, set)
 	if !slices.IsSorted(scores(found)) || found.Chosen != found.Tries[0] {
 		t.Errorf("%v chosen of %v", found.Chosen, scores(found))
@@ -76,7 +75,7 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 		t.Errorf("nothing is held back: %v, %v", found.Chosen, against)
 	}
 	for _, c := range found.Tries {
-		if c.Settings.NFE != 3 || c.Samples != 64 || !(c.score() > 0) || math.IsInf(c.score(), 1) {
+		if c.Plan.NFE != 3 || c.Samples != 64 || !(c.score() > 0) || math.IsInf(c.score(), 1) {
 			t.Errorf("try %v of score %g", c, c.score())
 		}
 	}
@@ -99,8 +98,8 @@ func checkTries(t *testing.T, found *FewResult) {
 	tries, gaussian := map[try]int{}, map[float64]int{}
 	counts := map[string]int{}
 	for _, c := range found.Tries {
-		counts[c.Settings.Solver]++
-		tries[try{c.Settings.Solver, c.Levels, c.Matched, c.SigmaMax}]++
+		counts[c.Solver]++
+		tries[try{c.Solver, c.Levels, c.Matched, c.SigmaMax}]++
 		if c.Levels == "gaussian" && c.Matched {
 			gaussian[c.SigmaMax]++
 		}
@@ -120,16 +119,16 @@ func checkTries(t *testing.T, found *FewResult) {
 		if gaussian[sigma] != 1 {
 			t.Errorf("%d tries on the Gaussian's levels from the law at σ = %g", gaussian[sigma], sigma)
 		}
-		if n := tries[try{solver.LocalName, "polynomial", true, sigma}]; n != 1 && halving > 1 && halving < 5 {
+		if n := tries[try{localName, "polynomial", true, sigma}]; n != 1 && halving > 1 && halving < 5 {
 			t.Errorf("%d tries of local from the law at σ = %g", n, sigma)
 		}
 	}
 	names := slices.Sorted(maps.Keys(counts))
-	if counts[solver.LocalName] != 4 || counts[solver.FittedName] < 1 || counts[solver.FittedName] > maxFits ||
+	if counts[localName] != 4 || counts[fittedName] < 1 || counts[fittedName] > maxFits ||
 		len(names) > 4 {
 		t.Errorf("tried %v", counts)
 	}
-	if c := found.Against; c.Matched || ByCoordinate(c.Settings.Solver) {
+	if c := found.Against; c.Matched || !c.plain() {
 		t.Errorf("against %v", c)
 	}
 }
@@ -172,7 +171,7 @@ func (f *followed) Follow(ctx context.Context, t sampler.Trajectories, into ...s
 func TestFewHasPartsAndSeedsOfItsOwn(t *testing.T) {
 	m, images := smooth(t)
 	f := &followed{Ensemble: m, seeds: map[string][][2]uint64{}}
-	set := settings(512, "ipndm", "dpmpp2m", solver.FittedName)
+	set := settings(512, "ipndm", "dpmpp2m")
 	var parts []string
 	last := 0
 	set.Progress = NewProgress(func(part string, done, total int) {
@@ -204,7 +203,7 @@ func TestFewEndsWithItsContext(t *testing.T) {
 	m, images := smooth(t)
 	for _, at := range []string{"statistics", "levels", "first round", "fit", "held back"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		set := settings(64, "ipndm", solver.FittedName)
+		set := settings(64, "ipndm")
 		set.Progress = NewProgress(func(part string, _, _ int) {
 			if part == at {
 				cancel()

@@ -1,8 +1,6 @@
 package search
 
 import (
-	"context"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -11,7 +9,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
-	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -28,10 +25,22 @@ func edm(t *testing.T, sigma float64) *schedule.Schedule {
 	return s
 }
 
-func fitSettings(nfe, samples int) FitSettings {
-	return FitSettings{
-		Solver: solver.Settings{Solver: solver.LocalName, NFE: nfe}, Samples: samples, Label: none, Report: func(int, int) {},
+// fitted returns coefficients fitted to n trajectories of a network from a noise level, in the levels of local on EDM's
+// rule, and those that the fit begins with.
+func fitted(t *testing.T, m sampler.Ensemble, sigma float64, local solver.Local, steps, n int) *fitter {
+	t.Helper()
+	f := &fitter{
+		ctx: t.Context(), network: m, schedule: edm(t, sigma), local: local, samples: n,
+		trajectories: sampler.Trajectories{Seed: firstSeed(0), Labels: slices.Repeat([]int32{-1}, 2*n)},
 	}
+	levels := schedule.EDMLevels(sigma, schedule.DefaultSigmaMin, schedule.EDMRho, steps+1)
+	if err := f.converge(levels); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.fitAll(levels); err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func statistics(t *testing.T, m sampler.Ensemble) *local.Statistics {
@@ -44,17 +53,36 @@ func statistics(t *testing.T, m sampler.Ensemble) *local.Statistics {
 }
 
 // samples returns those of n seeds that no fit has seen.
-func samples(t *testing.T, m sampler.Ensemble, s *schedule.Schedule, set solver.Settings, n int) (out sampler.Samples) {
+func samples(t *testing.T, m sampler.Ensemble, plan *solver.Plan, n int) (out sampler.Samples) {
 	t.Helper()
-	plan, err := solver.New(set, s, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	of := sampler.Trajectories{Plan: plan, Seed: 5, Labels: slices.Repeat([]int32{-1}, n)}
 	if err := m.Follow(t.Context(), of, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// along returns the plan of coefficients from a noise level.
+func along(t *testing.T, k solver.Coefficients) *solver.Plan {
+	t.Helper()
+	plan, err := k.Plan(edm(t, k.Sigma[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// off returns the root mean square difference of a fit's samples, and of those that it begins with, to converged ones.
+func off(t *testing.T, m sampler.Ensemble, f *fitter) (fitted, begun float64) {
+	t.Helper()
+	g := *f // with the latents of samples
+	g.at, g.trajectories = nil, sampler.Trajectories{Seed: 5, Labels: slices.Repeat([]int32{-1}, 64)}
+	if err := g.converge(f.fitted.Sigma); err != nil {
+		t.Fatal(err)
+	}
+	converged := g.states.X[len(g.states.X)-1]
+	return difference(converged, samples(t, m, along(t, f.fitted), 64)),
+		difference(converged, samples(t, m, along(t, f.base), 64))
 }
 
 func difference(a, b []float32) float64 {
@@ -71,16 +99,11 @@ func TestFitRecoversTheFlowOfANormalLaw(t *testing.T) {
 	m := ensembletest.Smooth(4, 1)
 	true0 := statistics(t, m).At(0).Variance
 	wrong := statistics(t, ensembletest.Smooth(4, 3)) // of another law
-	s := edm(t, 10)
-	fitted, errs, err := Fit(t.Context(), m, s, wrong, fitSettings(3, 32))
-	if err != nil {
-		t.Fatal(err)
+	f := fitted(t, m, 10, wrong.Sampler(0), 3, 32)
+	if own, begun := off(t, m, f); !(own < begun/5) {
+		t.Errorf("fitted coefficients err by %g, local ones by %g", own, begun)
 	}
-	if !(errs.Fitted < errs.Local/5) {
-		t.Errorf("fitted coefficients err by %g, local ones by %g", errs.Fitted, errs.Local)
-	}
-	set := solver.Settings{Solver: solver.FittedName, NFE: 3, Statistics: wrong, Fitted: fitted}
-	got := samples(t, m, s, set, 20)
+	got := samples(t, m, along(t, f.fitted), 20)
 	// The start is noise, N(0, σ²).
 	transform := wrong.Bands().Frequencies(wrong.At(0).Axes)
 	x := make([]float64, transform.Size())
@@ -92,65 +115,31 @@ func TestFitRecoversTheFlowOfANormalLaw(t *testing.T) {
 			x[k] = 10 * float64(v)
 		}
 		transform.Forward(x, x)
-		for f, v := range true0 {
-			end := fitted.Sigma[len(fitted.Sigma)-1]
-			x[f] *= math.Sqrt((v + end*end) / (v + 100))
+		for at, v := range true0 {
+			end := f.fitted.Sigma[len(f.fitted.Sigma)-1]
+			x[at] *= math.Sqrt((v + end*end) / (v + 100))
 		}
 		transform.Inverse(x, x)
 		for k, v := range x {
 			sum += math.Pow(v-float64(got[i*len(x)+k]), 2)
 		}
 	}
-	if off := math.Sqrt(sum / float64(len(got))); off > 0.01 {
-		t.Errorf("samples are off the exact flow by %g", off)
+	if far := math.Sqrt(sum / float64(len(got))); far > 0.01 {
+		t.Errorf("samples are off the exact flow by %g", far)
 	}
 }
 
 // On a mixture, whose flow is not linear, fitted coefficients are closer to converged samples than those of local, on
-// latents that neither the fit nor its own judgement has seen.
+// latents that the fit has not seen.
 func TestFittedBeatLocal(t *testing.T) {
 	m := ensembletest.Smooth(4, 3)
-	of, s := statistics(t, m), edm(t, 10)
-	done, total := 0, 0
-	set := fitSettings(4, 64)
-	set.Report = func(d, all int) {
-		if d < done || d > all || total != 0 && all != total {
-			t.Errorf("progress %d of %d after %d of %d", d, all, done, total)
-		}
-		done, total = d, all
+	local := statistics(t, m).Sampler(0)
+	f := fitted(t, m, 10, local, 4, 64)
+	if own, begun := off(t, m, f); !(own < begun) {
+		t.Errorf("fitted coefficients err by %g, local ones by %g", own, begun)
 	}
-	fitted, errs, err := Fit(t.Context(), m, s, of, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done == 0 || done != total {
-		t.Errorf("progress ends with %d of %d", done, total)
-	}
-	converged := samples(t, m, s, solver.Settings{Solver: "heun", Steps: 64}, 64)
-	off := func(set solver.Settings) float64 { return difference(converged, samples(t, m, s, set, 64)) }
-	localErr := off(solver.Settings{Solver: solver.LocalName, NFE: 4, Statistics: of})
-	fittedErr := off(solver.Settings{Solver: solver.FittedName, NFE: 4, Statistics: of, Fitted: fitted})
-	if !(fittedErr < localErr) {
-		t.Errorf("fitted coefficients err by %g, local ones by %g", fittedErr, localErr)
-	}
-	for _, q := range [][2]float64{{errs.Local, localErr}, {errs.Fitted, fittedErr}} {
-		if math.Abs(math.Log(q[0]/q[1])) > math.Log(1.5) { // each of 64 samples
-			t.Errorf("the fit says that it errs by %g, and it errs by %g", q[0], q[1])
-		}
-	}
-	again, _, err := Fit(t.Context(), m, s, of, fitSettings(4, 64))
-	if err != nil || !reflect.DeepEqual(again, fitted) {
-		t.Errorf("the same fit gives other coefficients: %v", err)
-	}
-}
-
-func TestFitEndsWithItsContext(t *testing.T) {
-	m := ensembletest.Smooth(4, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	set := fitSettings(3, 8)
-	set.Report = func(int, int) { cancel() }
-	if _, _, err := Fit(ctx, m, edm(t, 10), statistics(t, m), set); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	if again := fitted(t, m, 10, local, 4, 64); !reflect.DeepEqual(again.fitted, f.fitted) {
+		t.Error("the same fit gives other coefficients")
 	}
 }
 
@@ -183,18 +172,10 @@ func TestFitInBands(t *testing.T) {
 	for _, b := range index {
 		byFrequency = append(byFrequency, wrong[b*2:b*2+2]...)
 	}
-	fit := func(s *local.Statistics, isotropic bool) (*solver.Fitted, *FitErrors) {
-		set := fitSettings(4, 8)
-		set.Isotropic = isotropic
-		fitted, missed, err := Fit(t.Context(), network, edm(t, 10), s, set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fitted, missed
-	}
-	inBands := solvertest.Normal(t, bands, wrong)
-	got, missed := fit(inBands, false)
-	want, _ := fit(solvertest.Normal(t, basis.Bands{H: 4, W: 4, C: 2}, byFrequency), false)
+	fit := func(of *local.Statistics) *fitter { return fitted(t, network, 10, of.Sampler(0), 4, 8) }
+	inBands := fit(ensembletest.NormalStatistics(t, bands, wrong))
+	byFrequencies := fit(ensembletest.NormalStatistics(t, basis.Bands{H: 4, W: 4, C: 2}, byFrequency))
+	got, want := inBands.fitted, byFrequencies.fitted
 	for i := range want.Alpha {
 		for f := range want.Alpha[i] {
 			part := index[f/2]*2 + f%2
@@ -207,16 +188,12 @@ func TestFitInBands(t *testing.T) {
 			}
 		}
 	}
-	if !(missed.Fitted < 1e-2*missed.Local) {
-		t.Errorf("fitted coefficients miss by %v, those begun at by %v", missed.Fitted, missed.Local)
+	missed, begun := off(t, network, inBands)
+	if !(missed < 1e-2*begun) {
+		t.Errorf("fitted coefficients miss by %v, those begun at by %v", missed, begun)
 	}
-	one, rough := fit(inBands, true)
-	if !(rough.Fitted > 10*missed.Fitted) || !(rough.Fitted < rough.Local) {
-		t.Errorf("one set of coefficients misses by %+v, one for each band by %+v", rough, missed)
-	}
-	for i, alpha := range one.Alpha {
-		if slices.Max(alpha) != slices.Min(alpha) {
-			t.Errorf("step %d: an isotropic fit has the weights %v", i, alpha)
-		}
+	one := fitted(t, network, 10, solver.Local{Order: 2, LowerOrderFinal: true}, 4, 8)
+	if rough, plain := off(t, network, one); !(rough > 10*missed) || !(rough < plain) || len(one.fitted.Alpha[0]) != 1 {
+		t.Errorf("one set of coefficients misses by %v, one for each band by %v, DPM-Solver++ by %v", rough, missed, plain)
 	}
 }

@@ -22,6 +22,12 @@ const (
 	leastGain = 0.03
 	// learnTrajectories is the number of trajectories to learn from, and of those that decide when to end, together.
 	learnTrajectories = 64
+	// The damping of a step begins at firstDamping. It is divided by lessDamping, down to leastDamping, after a step that
+	// gains, and multiplied by moreDamping after each.
+	firstDamping, leastDamping = 1e-2, 1e-5
+	moreDamping, lessDamping   = 5, 20
+	// farOff is the ratio of squared errors from which the samples of a step say nothing about derivatives.
+	farOff = 4
 )
 
 // The kinds of numbers that are learned of a step.
@@ -56,18 +62,33 @@ type learner struct {
 	columns      sampler.Columns
 }
 
-// learn returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
-func (f *fitter) learn(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
-	out, err := f.learnNumbers(lowest, progress)
-	if err == nil {
-		err = f.finish(out)
+// learned returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
+func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*Candidate, error) {
+	k, err := f.learnNumbers(lowest, progress)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	if err = f.finish(&k); err != nil {
+		return nil, err
+	}
+	c, err := given(fittedName, k, f.schedule, "learned")
+	if err != nil {
+		return nil, err
+	}
+	c.early = func() ([][]solver.Stage, error) { return stagesOf(f.local.ShortTails(k)), nil }
+	c.tails = func() ([][]solver.Stage, error) {
+		tails, err := f.tailsOn(k.Sigma)
+		if errors.Is(err, ErrNotFinite) {
+			return c.early()
+		}
+		return stagesOf(tails), err
+	}
+	return c, nil
 }
 
-// learnNumbers is learn without the last fit. It begins with DPM-Solver++(2M) on the fit's levels: that reached half
-// the error that a start from the fit itself, or from EDM's levels, reached.
-func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (*solver.Fitted, error) {
+// learnNumbers returns what is learned, before the last step is fitted. It begins with DPM-Solver++(2M) on the fit's
+// levels: that reached half the error that a start from the fit itself, or from EDM's levels, reached.
+func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (k solver.Coefficients, err error) {
 	rows := min(learnTrajectories/2, f.samples)
 	l := &learner{
 		fitter: f, lowest: lowest, trajectories: f.trajectories, rows: rows,
@@ -78,7 +99,7 @@ func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (*
 		Solver: "dpmpp2m", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.fitted.Sigma},
 	}, f.schedule, 0)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	at := make(stepNumbers, len(plain.Stages))
 	for i, st := range plain.Stages {
@@ -95,7 +116,7 @@ func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (*
 		err = ErrNotFinite
 	}
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	return l.coefficients(at)
 }
@@ -113,21 +134,22 @@ func learnEvaluations(n int) int {
 // errLevels is returned for levels that do not decrease, or are too low.
 var errLevels = errors.New("search: levels that cannot be")
 
-// coefficients returns numbers as coefficients of the solver fitted.
-func (l *learner) coefficients(numbers stepNumbers) (*solver.Fitted, error) {
-	out := &solver.Fitted{}
+// coefficients returns numbers as coefficients.
+func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, err error) {
+	parts := len(l.base.Alpha[0])
+	out.Coordinates = l.base.Coordinates
 	for i, step := range numbers {
 		sigma := math.Exp(step[level])
 		if !(sigma > 0.999*l.lowest) || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
-			return nil, errLevels
+			return out, errLevels
 		}
 		beta := []float64{step[ofImage], 0, step[ofBefore], step[ofStateBefore]}
 		if i == 0 {
 			beta = beta[:1]
 		}
 		out.Sigma = append(out.Sigma, sigma)
-		out.Alpha = append(out.Alpha, slices.Repeat([]float64{step[ofState]}, l.statistics.Size()))
-		out.Beta = append(out.Beta, slices.Repeat([][]float64{beta}, l.statistics.Size()))
+		out.Alpha = append(out.Alpha, slices.Repeat([]float64{step[ofState]}, parts))
+		out.Beta = append(out.Beta, slices.Repeat([][]float64{beta}, parts))
 	}
 	out.Sigma = append(out.Sigma, lastLevel)
 	return out, nil
@@ -137,47 +159,39 @@ func (l *learner) coefficients(numbers stepNumbers) (*solver.Fitted, error) {
 // trajectories there.
 func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
 	g := &fitter{
-		ctx: f.ctx, network: f.network, trajectories: f.trajectories, schedule: f.schedule, statistics: f.statistics,
-		samples: min(learnTrajectories/2, f.samples), report: func(int, int) {},
+		ctx: f.ctx, network: f.network, trajectories: f.trajectories, schedule: f.schedule, local: f.local,
+		samples: min(learnTrajectories/2, f.samples),
 	}
+	g.local.Order, g.local.LowerOrderFinal = 2, true
 	g.trajectories.Labels = g.trajectories.Labels[:2*g.samples]
-	whole, _, err := g.fitAll(solver.Settings{
-		Solver: solver.LocalName, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: sigma}, Statistics: f.statistics,
-	})
-	if err == nil {
-		tails, err = g.tails()
+	if err := g.converge(sigma); err != nil {
+		return nil, err
 	}
-	if errors.Is(err, ErrNotFinite) { // there are none
-		return nil, nil
+	if err := g.fitAll(sigma); err != nil {
+		return nil, err
 	}
+	tails, err = g.tails()
 	for k, tail := range tails { // of the learned sampler they take no step
-		at := k + 1 + len(tail.Alpha)
-		tails[k].Alpha, tails[k].Beta = append(tail.Alpha, whole.Alpha[at:]...), append(tail.Beta, whole.Beta[at:]...)
+		rest := k + 1 + len(tail.Alpha)
+		tails[k].Alpha = append(tail.Alpha, g.fitted.Alpha[rest:]...)
+		tails[k].Beta = append(tail.Beta, g.fitted.Beta[rest:]...)
 	}
 	return tails, err
 }
 
-// sampler returns the settings of a sampler with coefficients in the parts of the fit.
-func (f *fitter) sampler(c *solver.Fitted) solver.Settings {
-	return solver.Settings{Solver: solver.FittedName, Steps: len(c.Alpha), Statistics: f.statistics, Fitted: c}
-}
-
 // finish fits the weights of the last step in each part again, as the steps before it have changed, and scales them if
 // the fit is scaled.
-func (f *fitter) finish(c *solver.Fitted) error {
-	plan, err := solver.New(f.sampler(c), f.schedule, 0)
+func (f *fitter) finish(k *solver.Coefficients) error {
+	plan, err := k.Plan(f.schedule)
 	if err != nil {
 		return err
 	}
-	n := len(plan.Stages)
-	last := plan.Stages[n-1]
-	gram := f.gram(n, last, n-1)
-	t := f.trajectories
-	t.Plan = plan
-	if err := f.network.Follow(f.ctx, t, gram); err != nil {
+	last := len(k.Alpha) - 1
+	gram := f.gram(last+1, k.Beta[last], last)
+	if err := f.follow(plan, gram); err != nil {
 		return err
 	}
-	alpha, beta := fitStep(last, gram)
+	alpha, beta := fitWeights(k.Alpha[last], k.Beta[last], gram)
 	if alpha == nil {
 		return ErrNotFinite
 	}
@@ -186,13 +200,13 @@ func (f *fitter) finish(c *solver.Fitted) error {
 			break
 		}
 		sums.Merge(gram.Sums[1][part])
-		gain := sums.Gain(append([]float64{alpha[part], beta[part][0]}, beta[part][min(2, len(beta[part])):]...))
+		gain := sums.Gain(termsOf(alpha[part], beta[part]))
 		alpha[part] *= gain
-		for k := range beta[part] {
-			beta[part][k] *= gain
+		for i := range beta[part] {
+			beta[part][i] *= gain
 		}
 	}
-	c.Alpha[n-1], c.Beta[n-1] = alpha, beta
+	k.Alpha[last], k.Beta[last] = alpha, beta
 	return nil
 }
 
@@ -227,7 +241,7 @@ func (l *learner) trajectoriesOf(numbers stepNumbers) (t sampler.Trajectories, e
 		return t, err
 	}
 	t = l.trajectories
-	t.Plan, err = solver.New(l.sampler(c), l.schedule, 0)
+	t.Plan, err = c.Plan(l.schedule)
 	return t, err
 }
 
@@ -310,9 +324,9 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 		slopes.Set(column+1, p, 1/by)
 		slopes.Set(1, p, -1/by)
 	}
-	now, next, damping := 1, n+1, 1e-2 // where the samples at hand are, and the column of those that are tried next
+	current, trial, damping := 1, n+1, firstDamping // columns
 	for range learnTrials {
-		step, err := dampedStep(slopes, products, now, damping)
+		step, err := dampedStep(slopes, products, current, damping)
 		if err != nil {
 			return at, nil
 		}
@@ -320,18 +334,18 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 		for p, number := range l.numbers {
 			changed[number[0]][number[1]] += step.AtVec(p)
 		}
-		grown, err := l.follow(changed, next, products)
+		grown, err := l.follow(changed, trial, products)
 		if err != nil && !errors.Is(err, errLevels) {
 			return nil, err
 		}
-		damping *= 5
-		if err != nil || !(miss(grown, next+1) < 4*miss(grown, now)) {
+		damping *= moreDamping
+		if err != nil || !(sampleError(grown, trial+1) < farOff*sampleError(grown, current)) {
 			continue
 		}
-		products, next = grown, next+1
-		broyden(slopes, step, now, next)
-		if before, after := miss(products, now), miss(products, next); after < before {
-			at, now, damping = changed, next, max(damping/20, 1e-5)
+		products, trial = grown, trial+1
+		broyden(slopes, step, current, trial)
+		if before, after := sampleError(products, current), sampleError(products, trial); after < before {
+			at, current, damping = changed, trial, max(damping/lessDamping, leastDamping)
 			if after > (1-leastGain)*before {
 				break
 			}
@@ -340,8 +354,8 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 	return at, nil
 }
 
-// miss returns the squared error of the samples at a position of products.
-func miss(products *mat.SymDense, at int) float64 {
+// sampleError returns the squared error of the samples at a position of products.
+func sampleError(products *mat.SymDense, at int) float64 {
 	return products.At(0, 0) - 2*products.At(0, at) + products.At(at, at)
 }
 

@@ -39,17 +39,17 @@ func (t *nodeProducts) nodes(n, every int) []int {
 		}
 	}
 	errs := map[[3]int]float64{}
-	miss := func(h, i, j int) float64 {
+	stepError := func(h, i, j int) float64 {
 		key := [3]int{h, i, j}
 		v, ok := errs[key]
 		if !ok {
-			v = t.miss(h, i, j)
+			v = t.stepError(h, i, j)
 			errs[key] = v
 		}
 		return v
 	}
 	for j := every; j <= m; j += every {
-		best[1][0][j] = state{miss(-1, 0, j), -1}
+		best[1][0][j] = state{stepError(-1, 0, j), -1}
 	}
 	for s := 2; s <= n; s++ {
 		for i := every; i <= m; i += every {
@@ -58,7 +58,7 @@ func (t *nodeProducts) nodes(n, every int) []int {
 					continue
 				}
 				for j := i + every; j <= m; j += every {
-					if cost := best[s-1][h][i].cost + miss(h, i, j); cost < best[s][i][j].cost {
+					if cost := best[s-1][h][i].cost + stepError(h, i, j); cost < best[s][i][j].cost {
 						best[s][i][j] = state{cost, h}
 					}
 				}
@@ -82,8 +82,8 @@ func (t *nodeProducts) nodes(n, every int) []int {
 	return out
 }
 
-// miss returns the weighted error of a step from node i to node j, with the evaluation at node h, or −1 for none.
-func (t *nodeProducts) miss(h, i, j int) float64 {
+// stepError returns the weighted error of a step from node i to node j, with the evaluation at node h, or −1 for none.
+func (t *nodeProducts) stepError(h, i, j int) float64 {
 	m := len(t.sigma) - 1
 	columns := []int{i, m + 1 + i}
 	if h >= 0 {

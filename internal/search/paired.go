@@ -43,7 +43,6 @@ type pairedSearch struct {
 // the mean square of the samples. The best is chosen if its gain over the best plain sampler is clear on held-out
 // latents. Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
-	set.Solvers = slices.DeleteFunc(slices.Clone(set.Solvers), ByCoordinate)
 	f := &pairedSearch{searcher: newSearcher(network, set)}
 	var err error
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
@@ -61,10 +60,16 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 	}
 	found := &FewResult{HeldOut: f.latents}
 	all, err := f.rankCandidates(ctx, plain)
-	if err := found.rank(all, err); err != nil || found.Stopped {
+	if err = found.rank(all, err); err != nil {
 		return found, err
 	}
-	return found, found.unlessStopped(f.measureHeldOut(ctx, found))
+	if !found.Stopped {
+		err = found.unlessStopped(f.measureHeldOut(ctx, found))
+	}
+	if err != nil {
+		return found, err
+	}
+	return found, found.setTails()
 }
 
 // spend sets the number of latents that the budget allows.
@@ -116,7 +121,7 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 		}
 	}
 	for named, levels := range out {
-		if out[named] = f.known(levels, 1); out[named] == nil {
+		if out[named] = f.known(levels); out[named] == nil {
 			delete(out, named)
 		}
 	}
@@ -134,13 +139,13 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 		}
 		levels := f.levels(counted.Steps)
 		for _, named := range slices.Sorted(maps.Keys(levels)) {
-			set, err := solver.Settings{
+			c, err := plainCandidate(solver.Settings{
 				Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: levels[named]},
-			}.Resolve()
+			}, f.path, named)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: named})
+			out = append(out, c)
 		}
 	}
 	return out, nil
@@ -184,17 +189,15 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 	}
 	rank(all)
 	f.Progress.Begin("fit", 200, pairedFits*2*4*f.latents*f.NFE)
-	best, err := solver.New(all[0].Settings, all[0].Schedule, 0)
-	if err != nil {
-		return all, err
-	}
-	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.nearestNodes(best)}
+	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.nearestNodes(all[0].Plan)}
+	h, w, channels := f.network.Shape()
+	bands := &solver.Coordinates{Bands: local.BandsOf(h, w, channels), Axes: [][]float64{nil}}
 	for i, levels := range []string{"trajectories", all[0].Levels} {
-		for _, isotropic := range []bool{true, false} {
+		for _, parts := range []*solver.Coordinates{nil, bands} {
 			if around[i] == nil {
 				continue
 			}
-			fitted, err := f.fit(ctx, around[i], levels, isotropic)
+			fitted, err := f.fit(ctx, around[i], levels, parts)
 			if errors.Is(err, ErrNotFinite) {
 				continue
 			}
@@ -213,39 +216,19 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 	return f.addLearned(all, 500, func(c *Candidate) error { return f.measure(ctx, c, 2*f.latents) })
 }
 
-// noStatistics returns the statistics of an unknown denoiser, in bands of frequencies.
-func (f *pairedSearch) noStatistics() (*local.Statistics, error) {
-	bands := local.BandsOf(f.network.Shape())
-	row := local.Row{Variance: slices.Repeat([]float64{1}, bands.Parts())}
-	row.Gain = [][]float64{make([]float64, bands.Parts()), make([]float64, bands.Parts())}
-	return local.New(bands, nil, []float64{f.reference.fine[fineSteps-1] / 2, f.reference.fine[0]}, []local.Row{row})
-}
-
-// fit returns the sampler with coefficients fitted between nodes of the reference.
-func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, isotropic bool) (*Candidate, error) {
-	none, err := f.noStatistics()
+// fit returns the sampler with coefficients fitted between nodes of the reference, in parts.
+func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, parts *solver.Coordinates) (*Candidate, error) {
+	fit, err := f.reference.fit(ctx, f.latents, nodes, solver.Local{Order: 3, Coordinates: parts})
 	if err != nil {
 		return nil, err
 	}
-	lower := false
-	fit, err := f.reference.fit(ctx, f.latents, nodes, solver.Settings{
-		Statistics: none, Order: 3, LowerOrderFinal: &lower,
-	}, isotropic)
-	if err != nil {
-		return nil, err
-	}
-	set, err := fit.sampler(fit.fitted).Resolve()
-	return &Candidate{Schedule: f.path, Settings: set, SigmaMax: math.Sqrt(f.T), Levels: levels, fit: fit}, err
+	return fit.candidate(levels)
 }
 
 // squares returns the squared errors of a candidate's samples compared with the reference.
 func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) ([]float64, error) {
-	plan, err := solver.New(c.Settings, c.Schedule, 0)
-	if err != nil {
-		return nil, err
-	}
 	errs := &sampler.Errors{States: f.reference.states, At: fineSteps/f.reference.states.Every - 1, First: first}
-	err = f.network.Follow(ctx, f.trajectories(plan, first, n), errs)
+	err := f.network.Follow(ctx, f.trajectories(c.Plan, first, n), errs)
 	return errs.Squares, err
 }
 

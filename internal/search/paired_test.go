@@ -30,7 +30,7 @@ func TestPairedSearchGains(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found.Chosen == found.Against || !found.Gain.Clear() {
-		t.Errorf("the search chose %s on %s, with a gain of %v", found.Chosen.Settings.Solver, found.Chosen.Levels,
+		t.Errorf("the search chose %s on %s, with a gain of %v", found.Chosen.Solver, found.Chosen.Levels,
 			found.Gain)
 	}
 	ratio := found.Chosen.HeldOut[0] / found.Against.HeldOut[0]

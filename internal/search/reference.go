@@ -117,14 +117,12 @@ func (r *reference) nearestNodes(p *solver.Plan) []int {
 	return append(out, fineSteps)
 }
 
-// fit fits coefficients between nodes to the first samples trajectories, in the parts of set.Statistics and near those
-// of local with these settings. As many further trajectories choose the ridge.
-func (r *reference) fit(
-	ctx context.Context, samples int, nodes []int, set solver.Settings, isotropic bool,
-) (*fitter, error) {
+// fit fits coefficients between nodes to the first samples trajectories, near those of local and in its parts. As many
+// further trajectories choose the ridge.
+func (r *reference) fit(ctx context.Context, samples int, nodes []int, local solver.Local) (*fitter, error) {
 	f := &fitter{
-		ctx: ctx, network: r.network, trajectories: r.trajectories, samples: samples, schedule: r.schedule,
-		statistics: set.Statistics, isotropic: isotropic, states: r.states, report: func(int, int) {},
+		ctx: ctx, network: r.network, trajectories: r.trajectories, samples: samples, schedule: r.schedule, local: local,
+		states: r.states,
 	}
 	f.trajectories.Labels, f.trajectories.Progress = f.trajectories.Labels[:2*samples], nil
 	var sigma []float64
@@ -134,8 +132,5 @@ func (r *reference) fit(
 			f.at = append(f.at, k/r.states.Every-1)
 		}
 	}
-	var err error
-	set.Solver, set.Grid = solver.LocalName, solver.Grid{Kind: solver.GridSigma, Sigma: sigma}
-	f.fitted, _, err = f.fitAll(set)
-	return f, err
+	return f, f.fitAll(sigma)
 }

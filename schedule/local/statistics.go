@@ -1,4 +1,4 @@
-// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter. The solver "local" needs it.
+// Package local describes a denoiser, coordinate by coordinate, as a Wiener filter. solver.Local steps by it.
 //
 // In a coordinate of basis.Frequencies the denoiser is written as
 //
@@ -184,17 +184,4 @@ func (s *Statistics) Variance(dst []float64, row int, sigma float64) {
 	for f := range dst {
 		dst[f] = math.Exp((1-part)*low[f] + part*high[f])
 	}
-}
-
-// WithoutGain returns statistics with gains of 0 in the same parts. λ is then 0, and the solver local is DPM-Solver++.
-func (s *Statistics) WithoutGain() *Statistics {
-	rows := slices.Clone(s.rows)
-	for i := range rows {
-		rows[i].Gain = slices.Repeat([][]float64{make([]float64, s.parts)}, len(s.sigma))
-	}
-	none, err := New(s.bands, s.labels, s.sigma, rows)
-	if err != nil {
-		panic(err) // all but the gains is that of s
-	}
-	return none
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
+	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/local"
 )
@@ -12,7 +12,7 @@ import (
 // A normal law's variance is the same at every noise level, between those measured and beyond them.
 func TestVarianceOfANormalLaw(t *testing.T) {
 	want := []float64{0, 1e-4, 0.3, 20}
-	s := solvertest.Normal(t, basis.Bands{H: 2, W: 2, C: 1}, want)
+	s := ensembletest.NormalStatistics(t, basis.Bands{H: 2, W: 2, C: 1}, want)
 	got := make([]float64, len(want))
 	for _, sigma := range []float64{1e-4, 0.1, 0.7, 10, 500} {
 		s.Variance(got, 0, sigma)

@@ -121,7 +121,7 @@ func TestExplicitLevels(t *testing.T) {
 // Every solver takes one Euler step where a grid ends at t = 0 by the contract.
 func TestLastStepIsEuler(t *testing.T) {
 	sch := edm(t, 6400)
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		for _, grid := range []Grid{
 			{Kind: GridEDM},
 			{Kind: GridLogSNR},
@@ -157,7 +157,7 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		s := Settings{Solver: name, Steps: 6, Grid: Grid{Kind: GridEDM}}
 		var plans [2]*Plan
 		for r, alone := range []*schedule.Schedule{a, b} {

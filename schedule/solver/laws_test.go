@@ -20,7 +20,7 @@ func kinked(t *testing.T) *schedule.Schedule {
 // Σ β in every stage.
 func TestConstantFlow(t *testing.T) {
 	sch := kinked(t)
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		for _, grid := range []Grid{{}, {Kind: GridEDM}, {Kind: GridT, T: []float64{9, 5, 2, 1.1, 0.4}}} {
 			s := Settings{Solver: name, Grid: grid}
 			if grid.T == nil {
@@ -112,7 +112,7 @@ func TestConstantImage(t *testing.T) {
 		}
 		return out
 	}
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		p := plan(t, Settings{Solver: name, Steps: 6}, sch)
 		want := noise(1, 2)
 		for j := range want {
@@ -129,7 +129,7 @@ func TestConstantImage(t *testing.T) {
 // denoise_to_zero returns D of the last evaluation, at no cost.
 func TestDenoiseToZero(t *testing.T) {
 	sch, flow := kinked(t), gaussian(3, 2)
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		plain := plan(t, Settings{Solver: name, Steps: 5}, sch)
 		s := Settings{Solver: name, Steps: 5, DenoiseToZero: true}
 		p := plan(t, s, sch)
@@ -153,7 +153,7 @@ func TestDenoiseToZero(t *testing.T) {
 func TestEqualClocks(t *testing.T) {
 	one := edm(t, schedule.DefaultT)
 	three := ofPaths(t, one.At(0, 0), one.At(0, 0), one.At(0, 0))
-	for _, name := range subspaceSolvers() {
+	for _, name := range Names() {
 		for _, s := range []Settings{
 			{Steps: 6},
 			{Steps: 6, Grid: Grid{Kind: GridEDM}},

@@ -5,31 +5,38 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/anisoflight/anisoflight/internal/testing/solvertest"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
-// normalStatistics are those of a denoiser for a row of values of these variances.
-func normalStatistics(t *testing.T, variances ...float64) *local.Statistics {
-	t.Helper()
-	return solvertest.Normal(t, basis.Bands{H: 1, W: len(variances), C: 1}, variances)
+// byPart is local in parts of a row of values with these variances at all noise levels.
+func byPart(l Local, variances ...float64) Local {
+	l.Coordinates = &Coordinates{Bands: basis.Bands{H: 1, W: len(variances), C: 1}, Axes: [][]float64{nil}}
+	l.Variance = func(dst []float64, _ float64) { copy(dst, variances) }
+	return l
 }
 
-// everyForm calls f with each order of the solver local, with and without its corrector.
-func everyForm(t *testing.T, f func(t *testing.T, s Settings)) {
+// everyOrder calls f with each order of local.
+func everyLocal(t *testing.T, f func(t *testing.T, l Local)) {
 	t.Helper()
 	for order := 1; order <= 3; order++ {
-		for _, corrector := range []bool{false, true} {
-			t.Run(fmt.Sprintf("order %d, corrector %v", order, corrector), func(t *testing.T) {
-				f(t, Settings{Solver: LocalName, Order: order, Corrector: corrector, Grid: Grid{Kind: GridPolynomial}})
-			})
-		}
+		t.Run(fmt.Sprintf("order %d", order), func(t *testing.T) { f(t, Local{Order: order, LowerOrderFinal: true}) })
 	}
+}
+
+// localPlan returns the plan of steps on EDM's rule from σ = 80.
+func localPlan(t *testing.T, l Local, steps int) *Plan {
+	t.Helper()
+	p, err := l.On(schedule.EDMLevels(80, 0.002, 7, steps+1)).Plan(edm(t, schedule.DefaultT))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // A normal law that is centred, or whose denoiser is Wiener's about any mean, is carried to its end exactly, in one
@@ -38,7 +45,7 @@ func everyForm(t *testing.T, f func(t *testing.T, s Settings)) {
 //	x(s) = μ + √((λ + s²)/(λ + σ²)) (x(σ) − μ).
 func TestLocalIsExactForANormalLaw(t *testing.T) {
 	variances, means := []float64{0, 1e-6, 0.01, 0.7, 30, 1e6}, []float64{0.3, -1, 0, 2, 5, -40}
-	sch, xi := edm(t, schedule.DefaultT), make(state, len(variances))
+	xi := make(state, len(variances))
 	for f := range xi {
 		xi[f] = []float64{0.3, -1.7}
 	}
@@ -51,11 +58,9 @@ func TestLocalIsExactForANormalLaw(t *testing.T) {
 		}
 		return out
 	}
-	everyForm(t, func(t *testing.T, s Settings) {
-		s.Statistics = normalStatistics(t, variances...)
+	everyLocal(t, func(t *testing.T, l Local) {
 		for _, steps := range []int{1, 2, 5} {
-			s.Steps = steps
-			got := run(plan(t, s, sch), xi, flow, nil)
+			got := run(localPlan(t, byPart(l, variances...), steps), xi, flow, nil)
 			want := xi.clone()
 			for f, lambda := range variances {
 				scale := math.Sqrt((lambda + 0.002*0.002) / (lambda + 6400))
@@ -77,72 +82,67 @@ func ofCoordinates(flow func(x, g []float64) []float64) flowFunc {
 	}
 }
 
-// Without any variance the solver is DPM-Solver++, and UniPC with the corrector.
+// Without any variance the steps are DPM-Solver++'s, in parts or with one set of weights.
 func TestLocalWithoutVarianceIsDPMSolver(t *testing.T) {
-	sch := edm(t, schedule.DefaultT)
 	coordinates := state(slices.Collect(slices.Chunk(latents, 1)))
 	flow := ofCoordinates(func(x, g []float64) []float64 { return flowOf(crooked)(state{x}, g)[0] })
-	everyForm(t, func(t *testing.T, s Settings) {
-		s.Statistics, s.Steps = normalStatistics(t, make([]float64, len(latents))...), 7
-		known := Settings{Steps: 7, Grid: s.Grid, Order: s.Order, Solver: "unipc"}
-		switch {
-		case !s.Corrector && s.Order == 2:
-			known.Solver, known.Order = "dpmpp2m", 0
-		case !s.Corrector && s.Order == 3:
-			known.Solver = "dpmpp3m_taylor"
-		case !s.Corrector:
-			known.Solver, known.Order = "euler", 0 // DDIM
+	everyLocal(t, func(t *testing.T, l Local) {
+		known := Settings{Steps: 7, Grid: Grid{Kind: GridPolynomial}}
+		known.Solver = []string{"euler", "dpmpp2m", "dpmpp3m_taylor"}[l.Order-1] // Euler's is DDIM
+		if l.Order == 3 {
+			known.Order = 3
 		}
-		got := run(plan(t, s, sch), coordinates, flow, nil)
-		want := run(plan(t, known, sch), state{latents}, flowOf(crooked), nil)
+		want := run(plan(t, known, edm(t, schedule.DefaultT)), state{latents}, flowOf(crooked), nil)
+		got := run(localPlan(t, byPart(l, make([]float64, len(latents))...), 7), coordinates, flow, nil)
 		for f, v := range got {
 			checkVec(t, v, vec{want[0][f]}, 1e-10)
 		}
+		one := run(localPlan(t, l, 7), state{latents}, flowOf(crooked), nil)
+		checkVec(t, one[0], want[0], 1e-10)
 	})
 }
 
-// wavy are gains that are those of no normal law.
-func wavy(t *testing.T, size int) *local.Statistics {
-	t.Helper()
+// wavy has variances that are those of no normal law: they change with the noise level.
+func wavy(l Local, size int) Local {
 	rng := rand.New(rand.NewPCG(5, 8))
-	row := local.Row{Variance: make([]float64, size)}
-	for f := range row.Variance {
-		row.Variance[f] = 0.2 + rng.Float64()
+	phase := make([]float64, size)
+	for f := range phase {
+		phase[f] = 2 * rng.Float64()
 	}
-	var sigma []float64
-	for p := range 6 {
-		s := 0.05 * math.Pow(3, float64(p))
-		gain := make([]float64, size)
-		for f, v := range row.Variance {
-			gain[f] = (0.3 + 0.6*rng.Float64()) * v / (v + s*s)
+	l = byPart(l, phase...)
+	l.Variance = func(dst []float64, sigma float64) {
+		for f, p := range phase {
+			dst[f] = math.Exp(0.7 * math.Sin(math.Log(sigma)+3*p))
 		}
-		sigma, row.Gain = append(sigma, s), append(row.Gain, gain)
 	}
-	s, err := local.New(basis.Bands{H: 1, W: size, C: 1}, nil, sigma, []local.Row{row})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return l
 }
 
-// Whatever the statistics, a method begun exactly is of its order on a law that is not normal, and the corrector lifts
-// it by one; half the slope of a line is of order 2.
+// Whatever the variances, a method begun exactly is of its order on a law that is not normal; half the slope of a line
+// is of order 2.
 func TestLocalOrderOfConvergence(t *testing.T) {
 	const size = 3
-	stats, flow := wavy(t, size), ofCoordinates(solvertest.Crossed(size).Flow)
+	flow := ofCoordinates(solvertest.Crossed(size).Flow)
 	sch, xi := schedule.Isotropic(path(t, []float64{0, 1}, []float64{0.02, 4})), state{{0.4}, {-1.1}, {0.8}}
-	everyForm(t, func(t *testing.T, s Settings) {
-		s.Statistics, s.Grid = stats, Grid{}
-		want, warm := float64(s.Order), s.Order-1
-		if s.Corrector {
-			want, warm = want+1, warm+1
+	same := ofPaths(t, slices.Repeat([]*schedule.Path{sch.At(0, 0)}, size)...) // for each coordinate
+	everyLocal(t, func(t *testing.T, l Local) {
+		l.LowerOrderFinal = false
+		planOf := func(steps int) *Plan {
+			sigma := make([]float64, steps+1)
+			for i := range sigma {
+				sigma[i] = sch.Sigma(0, float64(steps-i)/float64(steps))
+			}
+			p, err := wavy(l, size).On(sigma).Plan(sch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
 		}
-		same := ofPaths(t, slices.Repeat([]*schedule.Path{sch.At(0, 0)}, size)...) // for each coordinate
-		got := slope(t, sch, flow, xi, s, warm, func(x state, times []float64) []state {
+		got := slope(t, flow, xi, planOf, l.Order-1, func(x state, times []float64) []state {
 			return integrate(same, flow, x, times)
 		})
-		if math.Abs(got-want) > 0.2 {
-			t.Errorf("order %.3f, want %v", got, want)
+		if math.Abs(got-float64(l.Order)) > 0.2 {
+			t.Errorf("order %.3f, want %v", got, l.Order)
 		}
 	})
 }
@@ -159,11 +159,10 @@ func TestLocalInBandsIsLocalByFrequency(t *testing.T) {
 	for _, b := range index {
 		byFrequency = append(byFrequency, byBand[b*2:b*2+2]...)
 	}
-	everyForm(t, func(t *testing.T, s Settings) {
-		s.Steps, s.Statistics = 5, solvertest.Normal(t, bands, byBand)
-		got := plan(t, s, edm(t, schedule.DefaultT))
-		s.Statistics = solvertest.Normal(t, basis.Bands{H: 6, W: 4, C: 2}, byFrequency)
-		want := plan(t, s, edm(t, schedule.DefaultT))
+	everyLocal(t, func(t *testing.T, l Local) {
+		l.Coordinates = &Coordinates{Bands: bands, Axes: [][]float64{nil}}
+		l.Variance = func(dst []float64, _ float64) { copy(dst, byBand) }
+		got, want := localPlan(t, l, 5), localPlan(t, byPart(l, byFrequency...), 5)
 		for i, st := range want.Stages {
 			for f, alpha := range st.Alpha {
 				part := index[f/2]*2 + f%2
@@ -177,9 +176,8 @@ func TestLocalInBandsIsLocalByFrequency(t *testing.T) {
 
 // However large the variance is beside the noise, the gain of nearly 1 is divided by nowhere.
 func TestLocalWeightsAreBounded(t *testing.T) {
-	everyForm(t, func(t *testing.T, s Settings) {
-		s.Steps, s.Statistics = 9, normalStatistics(t, 1e-3, 1, 1e3, 1e9)
-		for i, st := range plan(t, s, edm(t, schedule.DefaultT)).Stages {
+	everyLocal(t, func(t *testing.T, l Local) {
+		for i, st := range localPlan(t, byPart(l, 1e-3, 1, 1e3, 1e9), 9).Stages {
 			for f, beta := range st.Beta {
 				sum := math.Abs(st.Alpha[f])
 				for _, v := range beta {
@@ -193,51 +191,37 @@ func TestLocalWeightsAreBounded(t *testing.T) {
 	})
 }
 
-// What local cannot do is said before anything is computed.
-func TestLocalRefuses(t *testing.T) {
-	stats := normalStatistics(t, 1, 2)
-	for field, s := range map[string]Settings{
-		"solver local needs a schedule with": {},
-		"S_churn must be 0":                  {Statistics: stats, SChurn: 1},
-		"warmup must be left":                {Statistics: stats, Warmup: WarmupHeun},
-		"order must lie in 1 …":              {Statistics: stats, Order: 4},
-	} {
-		s.Solver, s.Steps = LocalName, 3
-		if _, err := New(s, edm(t, schedule.DefaultT), 0); err == nil || !strings.HasPrefix(err.Error(), field) {
-			t.Errorf("got %v, want %q", err, field)
+// What begins in the middle is what local makes of the levels that are left, and no more of it is told than differs.
+func TestTailsOfLocal(t *testing.T) {
+	everyLocal(t, func(t *testing.T, l Local) {
+		l = wavy(l, 3)
+		whole := l.On([]float64{9.3, 7, 3.4, 2.6, 1.9, 1.2, 0.2})
+		for k, tail := range l.Tails(whole) {
+			want := l.On(whole.Sigma[k+1:]).Weights
+			got := Weights{
+				append(slices.Clone(tail.Alpha), whole.Alpha[k+1+len(tail.Alpha):]...),
+				append(slices.Clone(tail.Beta), whole.Beta[k+1+len(tail.Beta):]...),
+			}
+			if diff := cmp.Diff(want, got); diff != "" || len(tail.Alpha) > 3 {
+				t.Errorf("from step %d, %d weights: %s", k+1, len(tail.Alpha), diff)
+			}
 		}
-	}
-	s := Settings{Solver: LocalName, Steps: 3, Statistics: stats}
-	if _, err := New(s, smooth(t), 0); err == nil || !strings.Contains(err.Error(), "2 subspaces") {
-		t.Errorf("two subspaces: got %v", err)
-	}
+	})
 }
 
-// Coefficients taken from a plan of local are that plan.
-func TestFittedIsItsCoefficients(t *testing.T) {
-	sch, stats := edm(t, schedule.DefaultT), normalStatistics(t, 1, 0.2, 0.01)
-	made := plan(t, Settings{Solver: LocalName, Steps: 4, Statistics: stats, Grid: Grid{Kind: GridPolynomial}}, sch)
-	fitted := &Fitted{}
-	for _, at := range made.T {
-		fitted.Sigma = append(fitted.Sigma, sch.Sigma(0, at))
+// Where given weights reach back before a tail, it takes steps of order 2.
+func TestShortTails(t *testing.T) {
+	l := wavy(Local{Order: 2, LowerOrderFinal: true}, 3)
+	whole := l.On([]float64{9.3, 7, 3.4, 2.6, 1.9, 0.2})
+	tails := l.Tails(whole)
+	for i := range whole.Alpha { // weights of another sampler
+		for f := range whole.Alpha[i] {
+			whole.Alpha[i][f] += 0.1
+		}
 	}
-	for _, st := range made.Stages {
-		fitted.Alpha, fitted.Beta = append(fitted.Alpha, st.Alpha), append(fitted.Beta, st.Beta)
-	}
-	got := plan(t, Settings{Solver: FittedName, NFE: 4, Statistics: stats, Fitted: fitted}, sch)
-	flow := func(x state, _ []float64) state { return x }
-	xi := state{{1, 2}, {-1, 0.3}, {0.2, 4}}
-	if d := distance(run(got, xi, flow, nil), run(made, xi, flow, nil)); d > 1e-12 {
-		t.Errorf("relative distance %.1e", d)
-	}
-	for want, s := range map[string]Settings{
-		"nfe must be 4":         {NFE: 5, Statistics: stats, Fitted: fitted},
-		"grid must be left":     {NFE: 4, Statistics: stats, Fitted: fitted, Grid: Grid{Kind: GridEDM}},
-		"solver fitted needs a": {NFE: 4, Statistics: stats},
-	} {
-		s.Solver = FittedName
-		if _, err := New(s, sch, 0); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
+	for k, tail := range l.ShortTails(whole) {
+		if diff := cmp.Diff(tails[k].Alpha[:min(1, len(tails[k].Alpha))], tail.Alpha); k < 3 && diff != "" || k == 3 && len(tail.Alpha) > 0 {
+			t.Errorf("from step %d: %s", k+1, diff)
 		}
 	}
 }

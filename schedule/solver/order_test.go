@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
-
-	"github.com/anisoflight/anisoflight/schedule"
 )
 
 // orderCase is a solver with its order of convergence on a smooth schedule of two clocks. warm is the number of steps
@@ -43,31 +41,23 @@ func orderCases() []orderCase {
 	return cases
 }
 
-// TestEverySolverHasAnOrder: those by coordinate are measured in TestLocalOrderOfConvergence, and coefficients that are
-// given have no order.
 func TestEverySolverHasAnOrder(t *testing.T) {
 	for _, m := range Methods() {
-		if (m.Accuracy == nil || m.History == nil) != m.fixedCoefficients {
+		if m.Accuracy == nil || m.History == nil {
 			t.Errorf("%s must have its order of convergence and its history in the register", m.Name)
-		}
-		if m.ByCoordinate && !m.fixedCoefficients && m.Name != LocalName {
-			t.Errorf("the order of %s is measured by no test", m.Name)
 		}
 	}
 }
 
-// slope returns the order of convergence that a solver shows on a schedule, from latents xi. exact returns the states
-// of the flow at given times, and warm is the number of steps that start there.
-func slope(t *testing.T, sch *schedule.Schedule, flow flowFunc, xi state, s Settings, warm int,
+// slope returns the order of convergence that plans of more and more steps show, from latents xi. exact returns the
+// states of the flow at given times, and warm is the number of steps that start there.
+func slope(t *testing.T, flow flowFunc, xi state, planOf func(steps int) *Plan, warm int,
 	exact func(x state, times []float64) []state,
 ) float64 {
 	t.Helper()
-	no := false
-	s.LowerOrderFinal = &no
 	var logN, logE []float64
 	for _, n := range []int{60, 90, 135, 200} {
-		s.Steps = n
-		p := plan(t, s, sch)
+		p := planOf(n)
 		states := exact(p.start(xi), p.T)
 		got := run(p, xi, flow, func(i int, x state) state {
 			if i <= warm && warm > 0 {
@@ -87,7 +77,13 @@ func TestOrderOfConvergence(t *testing.T) {
 		exact := map[int][]state{} // by the number of uniform steps; the start is that of the schedule
 		for _, c := range orderCases() {
 			t.Run(law+" "+c.name, func(t *testing.T) {
-				got := slope(t, sch, flow, noise(7, 2), c.settings, c.warm, func(x state, times []float64) []state {
+				no, set := false, c.settings
+				set.LowerOrderFinal = &no
+				planOf := func(steps int) *Plan {
+					set.Steps = steps
+					return plan(t, set, sch)
+				}
+				got := slope(t, flow, noise(7, 2), planOf, c.warm, func(x state, times []float64) []state {
 					if exact[len(times)] == nil {
 						exact[len(times)] = integrate(sch, flow, x, times)
 					}

@@ -9,8 +9,8 @@
 //	x ← Σ_p P_p (α_p x + Σ_i β_{pi} E_i)
 //
 // with scalar coefficients by part p of the plan, computed here in float64. The parts are the schedule's subspaces, or
-// finer: the solvers local and fitted have coefficients for every band of the DCT's frequencies. Samples on different
-// rows of a per-class schedule have plans of equal shape and different numbers.
+// finer: a search makes Coefficients for every band of the DCT's frequencies. Samples on different rows of a per-class
+// schedule have plans of equal shape and different numbers.
 //
 // A solver is a function from the clock of a subspace to its links, and a row of register.go with its facts: orders,
 // history, whether it takes churn. Help texts, errors and the test of orders use them.
@@ -20,7 +20,8 @@
 //	grid.go        where the steps lie
 //	plan.go        New, which makes the stages
 //	options.go     warmup and denoise_to_zero, for any solver
-//	rungekutta.go, adams.go, dpmpp.go, unipc.go, local.go    the solvers
+//	rungekutta.go, adams.go, dpmpp.go, unipc.go    the solvers
+//	local.go       plans from coefficients, and those of a search to begin with
 //
 // Begin with plan.go.
 package solver
@@ -75,8 +76,7 @@ func (p *Plan) Steps() (n int) {
 // Coordinates are the values of an image in bands of the DCT's frequencies and, in each band, in axes of the channels.
 type Coordinates struct {
 	basis.Bands
-	// Axes are the [B·C, C] axes of each row of the statistics; nil entries mean the channels themselves. The plans of one
-	// schedule share them.
+	// Axes are the [B·C, C] axes of each plan of a sampler, which share them; nil entries mean the channels themselves.
 	Axes [][]float64
 	Row  int // of this plan
 }
@@ -106,12 +106,8 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 	s.Warmup = WarmupEuler
 	tails := make([][]Stage, clocks[0].steps()-1)
 	for k := range tails {
-		longest := whole.History
-		if s.Fitted != nil && s.Fitted.Tails != nil {
-			longest = max(longest, len(s.Fitted.Tails[k].Alpha))
-		}
 		for _, c := range clocks {
-			c.t, c.g, c.u, c.maxLinks = c.t[1:], c.g[1:], c.u[1:], longest
+			c.t, c.g, c.u, c.maxLinks = c.t[1:], c.g[1:], c.u[1:], whole.History
 		}
 		tail, err := s.plan(clocks)
 		if err != nil {
@@ -135,18 +131,6 @@ func (s Settings) clocks(sch *schedule.Schedule, row int) (Settings, []*clock, e
 	s, err := s.Resolve()
 	if err != nil {
 		return s, nil, err
-	}
-	m := s.method()
-	if m.check != nil {
-		if err := m.check(s); err != nil {
-			return s, nil, err
-		}
-	}
-	if m.ByCoordinate && sch.J() != 1 {
-		return s, nil, failf("solver", "%s needs isotropic noise, got a schedule of %d subspaces", s.Solver, sch.J())
-	}
-	if m.fixedCoefficients {
-		s.Grid = Grid{Kind: GridSigma, Sigma: s.Fitted.Sigma}
 	}
 	times, err := s.Grid.times(sch, row, s.Steps)
 	if err != nil {
@@ -172,43 +156,33 @@ func (s Settings) plan(clocks []*clock) (*Plan, error) {
 	for _, c := range clocks {
 		p.Init = append(p.Init, c.u[0])
 	}
-	var chains [][]link // by part
-	if m.ByCoordinate {
-		p.Coordinates, p.States = s.coordinates(), true
-		chains = m.coordinateLinks(s, clocks[0])
-	} else {
-		for _, c := range clocks {
-			chains = append(chains, m.links(s, c))
-		}
-	}
-	for j := range chains {
+	chains := make([][]link, len(clocks))
+	for j, c := range clocks {
+		chains[j] = m.links(s, c)
 		if s.Warmup == WarmupHeun {
-			heunStart(chains[j], clocks[j], m.Denoised)
+			heunStart(chains[j], c, m.Denoised)
 		}
-		if s.DenoiseToZero && !m.fixedCoefficients && clocks[0].linkCount() == clocks[0].steps() {
+		if s.DenoiseToZero && c.linkCount() == c.steps() {
 			denoiseToZero(chains[j], m.Denoised)
 		}
 	}
-	return p, p.assemble(s, chains)
+	return p, p.assemble("solver "+s.Solver, chains)
 }
 
-// Plans returns a function that returns the plan of a label's row and makes each plan once. The statistics have the
-// schedule's rows.
+// Plans returns a function that returns the plan of a label's row and makes each plan once.
 func Plans(s Settings, sch *schedule.Schedule) func(label int32) (*Plan, error) {
 	made := map[int]*Plan{}
 	return func(label int32) (p *Plan, err error) {
 		row, err := sch.Row(int(label))
 		if err == nil && made[row] == nil {
-			own := s
-			own.StatisticsRow = row
-			made[row], err = New(own, sch, row)
+			made[row], err = New(s, sch, row)
 		}
 		return made[row], err
 	}
 }
 
-// assemble sets the stages from the links of every part.
-func (p *Plan) assemble(s Settings, chains [][]link) error {
+// assemble sets the stages from the links of every part, which a solver made.
+func (p *Plan) assemble(maker string, chains [][]link) error {
 	for i, first := range chains[0] {
 		st := Stage{Time: first.t, Step: first.step}
 		st.Alpha, st.Beta = make([]float64, len(chains)), make([][]float64, len(chains))
@@ -218,7 +192,7 @@ func (p *Plan) assemble(s Settings, chains [][]link) error {
 		for j, chain := range chains {
 			l := chain[i]
 			if !l.finite() {
-				return failf("grid", "must have longer steps for solver %s than at noise level %v; take fewer steps", s.Solver,
+				return failf("grid", "must have longer steps for %s than at noise level %v; take fewer steps", maker,
 					math.Sqrt(l.g))
 			}
 			st.Alpha[j], st.Beta[j] = l.alpha, l.beta

@@ -11,8 +11,7 @@ type Method struct {
 	Name string // on the wire
 	// LeastOrder and MostOrder bound Settings.Order, and UsualOrder is its default. All are 0 for a solver of fixed order.
 	LeastOrder, MostOrder, UsualOrder int
-	// Accuracy returns the order of convergence of a sampler that starts exactly, by Settings.Order. It is nil for given
-	// coefficients.
+	// Accuracy returns the order of convergence of a sampler that starts exactly, by Settings.Order.
 	Accuracy func(order int) int
 	// History returns the number of evaluations that a combination uses, by Settings.Order.
 	History func(order int) int
@@ -22,32 +21,17 @@ type Method struct {
 	Churns bool
 	// WarmsUp is true if the first step is an Euler step because later steps use earlier evaluations.
 	WarmsUp bool
-	// ByCoordinate is true if every part of Settings.Statistics has coefficients of its own. Such a solver needs isotropic
-	// noise.
-	ByCoordinate bool
 
 	// lowersOrder is true if the default order is 2 below fewEvaluations.
 	lowersOrder bool
-	// fixedCoefficients is true if Settings.Fitted has the nodes and the coefficients, which no option changes.
-	fixedCoefficients bool
 	// endsInEuler reports whether the last step on a uniform grid is an Euler step; nil means never.
 	endsInEuler func(s Settings) bool
 	// evaluations is the number of evaluations of a step; 0 means one. An Euler step has one always.
 	evaluations int
-	// check returns an error for resolved settings that the solver cannot take; it may be nil.
-	check func(s Settings) error
 	// links returns the stages of one subspace. Their number, kinds and lengths depend only on the settings and the number
-	// of steps. It is nil for a solver by coordinate.
+	// of steps.
 	links func(s Settings, c *clock) []link
-	// coordinateLinks returns the stages of every part, on the clock of isotropic noise.
-	coordinateLinks func(s Settings, c *clock) [][]link
 }
-
-// The solvers that need more than a schedule: local needs Settings.Statistics, and fitted Settings.Fitted as well.
-const (
-	LocalName  = "local"
-	FittedName = "fitted"
-)
 
 // register lists the solvers. To add one, write its file and add its row here.
 var register = []Method{
@@ -84,14 +68,6 @@ var register = []Method{
 	{
 		Name: "deis", links: deis, LeastOrder: 1, MostOrder: 3, UsualOrder: 3, WarmsUp: true,
 		Accuracy: plus(1), History: plus(1), // its order is the degree of a polynomial
-	},
-	{
-		Name: LocalName, coordinateLinks: localLinks, check: checkLocal, ByCoordinate: true, Denoised: true,
-		LeastOrder: 1, MostOrder: 3, UsualOrder: 2, Accuracy: plus(0), History: plus(0),
-	},
-	{
-		Name: FittedName, coordinateLinks: fittedLinks, check: checkFitted, ByCoordinate: true, Denoised: true,
-		fixedCoefficients: true,
 	},
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
-	"github.com/anisoflight/anisoflight/schedule/local"
 )
 
 // MaxSteps bounds a plan's length.
@@ -15,9 +14,9 @@ const MaxSteps = 100_000
 type Settings struct {
 	// Solver is one of Names.
 	Solver string `default:"heun"`
-	// Order of ab, deis and unipc (1–3), ipndm and ipndm_v (1–4), dpmpp3m and dpmpp3m_taylor (2–3), and local (1–3). The
-	// default is the highest, except 2 for local, and 2 for unipc, dpmpp3m and dpmpp3m_taylor below 13 evaluations. Other
-	// solvers have a fixed order, and Order must be 0.
+	// Order of ab, deis and unipc (1–3), ipndm and ipndm_v (1–4), dpmpp3m and dpmpp3m_taylor (2–3). The default is the
+	// highest, except 2 for unipc, dpmpp3m and dpmpp3m_taylor below 13 evaluations. Other solvers have a fixed order, and
+	// Order must be 0.
 	Order int
 	// SecondPoint of heun: Midpoint (in t) or Endpoint. No effect on other solvers.
 	SecondPoint string `json:"second_point" default:"midpoint" oneof:"midpoint endpoint"`
@@ -30,19 +29,11 @@ type Settings struct {
 	Steps, NFE int
 	// DenoiseToZero returns the denoised image of the last evaluation.
 	DenoiseToZero bool
-	// LowerOrderFinal lowers the order of dpmpp*, unipc and local towards the end. No effect on other solvers.
+	// LowerOrderFinal lowers the order of dpmpp* and unipc towards the end. No effect on other solvers.
 	LowerOrderFinal *bool `default:"true"`
 	// Warmup is the first step of ab, ipndm, ipndm_v, dpmpp* and deis: WarmupEuler or WarmupHeun. It has no effect on the
 	// number of evaluations.
 	Warmup string `json:"warmup" default:"euler" oneof:"euler heun"`
-	// Corrector of local corrects each step except the last by the next evaluation. unipc always does. No effect on other
-	// solvers.
-	Corrector bool
-	// Statistics of the denoiser are needed by local and fitted, StatisticsRow is the row for this plan, and Fitted has
-	// the coefficients of fitted. No effect on other solvers.
-	Statistics    *local.Statistics
-	StatisticsRow int
-	Fitted        *Fitted
 	// SChurn, SMin, SMax and SNoise are EDM's S_churn, S_min, S_max and S_noise for euler and heun: how much noise is
 	// replaced, between which noise levels, and its standard deviation. SChurn 0 adds none, and SMax 0 is no bound.
 	SChurn float64 `json:"S_churn" min:"0"`
@@ -91,14 +82,6 @@ func (s Settings) Resolve() (Settings, error) {
 		}
 	}
 	return s, nil
-}
-
-// Parts returns the number of parts in which stages combine on a schedule of j subspaces.
-func (s Settings) Parts(j int) int {
-	if m, err := MethodNamed(s.Solver); err == nil && m.ByCoordinate && s.Statistics != nil {
-		return s.Statistics.Size()
-	}
-	return j
 }
 
 // LowersOrder reports whether resolved settings have order 2 in a solver whose default order is 3 for more evaluations.

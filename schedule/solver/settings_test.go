@@ -183,7 +183,7 @@ func TestRefusedSettings(t *testing.T) {
 // everyOrder calls f with every order of every solver in subspaces.
 func everyOrder(f func(m Method, order int)) {
 	for _, m := range Methods() {
-		for order := m.LeastOrder; order <= m.MostOrder && !m.ByCoordinate; order++ {
+		for order := m.LeastOrder; order <= m.MostOrder; order++ {
 			f(m, order)
 		}
 	}

@@ -248,6 +248,3 @@ func integrate(sch *schedule.Schedule, flow flowFunc, x state, times []float64) 
 	}
 	return out
 }
-
-// subspaceSolvers returns the solvers that step a schedule's own subspaces.
-func subspaceSolvers() []string { return NamesOf(func(m Method) bool { return !m.ByCoordinate }) }

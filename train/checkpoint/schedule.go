@@ -3,15 +3,12 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
@@ -20,10 +17,8 @@ import (
 // Schedule is a schedule with the files of its folder.
 type Schedule struct {
 	*schedule.Schedule
-	Basis      *basis.Basis      // dense basis of the schedule; nil for a basis by formula
-	Start      *start.Start      // law of the data that sampling starts from; nil for white noise
-	Statistics *local.Statistics // of a denoiser, for the solver local; nil for none
-	Fitted     *solver.Fitted    // coefficients of the solver fitted, in the coordinates of Statistics; nil for none
+	Basis *basis.Basis // dense basis of the schedule; nil for a basis by formula
+	Start *start.Start // law of the data that sampling starts from; nil for white noise
 }
 
 // SaveSchedule writes a schedule as the folder dir and replaces an existing one. The folder appears whole or not at
@@ -33,9 +28,7 @@ func SaveSchedule(dir string, s Schedule) error {
 	if err := addSchedule(files, s.Schedule, s.Basis); err != nil {
 		return err
 	}
-	err := errors.Join(StartFile.add(files, s.Start), StatisticsFile.add(files, s.Statistics),
-		FittedFile.add(files, s.Fitted))
-	if err != nil {
+	if err := StartFile.add(files, s.Start); err != nil {
 		return err
 	}
 	return writeFolder(dir, files, true)
@@ -48,8 +41,6 @@ func LoadSchedule(dir string) (Schedule, error) {
 			schedulePart(&s.Schedule, false),
 			basisPart(basisFile, &s.Basis, true),
 			StartFile.part(&s.Start),
-			StatisticsFile.part(&s.Statistics),
-			FittedFile.part(&s.Fitted),
 		})
 		return s, err
 	})

@@ -11,9 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
@@ -77,8 +74,10 @@ func (k Sidecar[T]) add(files map[string][]byte, v *T) error {
 }
 
 // part reads the file, if there is one.
-func (k Sidecar[T]) part(v **T) part {
-	return part{k.name, true, func(b []byte) (err error) { *v, err = k.Decode(b); return err }}
+func (k Sidecar[T]) part(v **T) part { return k.optionalPart(v, true) }
+
+func (k Sidecar[T]) optionalPart(v **T, optional bool) part {
+	return part{k.name, optional, func(b []byte) (err error) { *v, err = k.Decode(b); return err }}
 }
 
 // sidecarFile is a file that is read. Its methods note the first error; after it they return nothing.
@@ -149,77 +148,6 @@ func (f *sidecarFile) labels(what string, dimensions ...string) (labels, size []
 	return labels, size
 }
 
-// FittedFile is the file of fitted coefficients. Its tensors, all of float64, are the nodes and, for each step, the
-// weights in the d parts of the schedule's statistics:
-//
-//	sigma  [N + 1]  noise levels, decreasing
-//	alpha  [N, d]
-//	beta   [N, d, h], of the evaluation, its state, the evaluation before, …
-//
-// A sampler that begins at step k takes alpha.k and beta.k first, if they are there.
-var FittedFile = Sidecar[solver.Fitted]{"fitted.safetensors", "anisoflight-fitted", writeFitted, readFitted}
-
-func writeFitted(s *solver.Fitted) *safetensors.File {
-	out := &safetensors.File{Tensors: []safetensors.Tensor{
-		safetensors.FromFloat64s("sigma", []int{len(s.Sigma)}, s.Sigma),
-	}}
-	add := func(suffix string, w solver.Weights) {
-		n, d, h := len(w.Alpha), len(s.Alpha[0]), 1
-		for _, beta := range slices.Concat(w.Beta...) {
-			h = max(h, len(beta))
-		}
-		flat := make([]float64, n*d*h)
-		for i, beta := range slices.Concat(w.Beta...) {
-			copy(flat[i*h:], beta)
-		}
-		out.Tensors = append(out.Tensors, safetensors.FromFloat64s("alpha"+suffix, []int{n, d}, slices.Concat(w.Alpha...)),
-			safetensors.FromFloat64s("beta"+suffix, []int{n, d, h}, flat))
-	}
-	add("", s.Weights)
-	for k, tail := range s.Tails {
-		if len(tail.Alpha) > 0 {
-			add("."+strconv.Itoa(k+1), tail)
-		}
-	}
-	return out
-}
-
-func readFitted(f *sidecarFile) (*solver.Fitted, error) {
-	read := func(suffix string) (w solver.Weights) {
-		t := f.Lookup("beta" + suffix)
-		if t == nil || len(t.Shape) != 3 || slices.Min(t.Shape) < 1 {
-			f.note("beta"+suffix, "must be there, of three dimensions")
-			return w
-		}
-		n, d, h := t.Shape[0], t.Shape[1], t.Shape[2]
-		alpha, beta := f.float64s("alpha"+suffix, n, d), f.float64s("beta"+suffix, n, d, h)
-		for i := range n {
-			if f.err == nil {
-				w.Alpha = append(w.Alpha, alpha[i*d:(i+1)*d])
-				w.Beta = append(w.Beta, slices.Collect(slices.Chunk(beta[i*d*h:(i+1)*d*h], h)))
-			}
-		}
-		return w
-	}
-	out := &solver.Fitted{Weights: read("")}
-	out.Sigma = f.float64s("sigma", len(out.Alpha)+1)
-	for k := 1; k < len(out.Alpha); k++ {
-		suffix := "." + strconv.Itoa(k)
-		if f.Lookup("beta"+suffix) == nil {
-			continue
-		}
-		tail, steps, parts := read(suffix), len(out.Alpha)-k, len(out.Alpha[0])
-		if f.err == nil && (len(tail.Alpha) > steps || len(tail.Alpha[0]) != parts) {
-			f.note("beta"+suffix, "must have at most %d steps, in %d parts", steps, parts)
-		}
-		if out.Tails == nil {
-			out.Tails = make([]solver.Weights, len(out.Alpha)-1)
-		}
-		out.Tails[k-1] = tail
-	}
-	return out, f.err
-}
-
 // StartFile is the file of a start. Its metadata say how it was estimated, and with which normalization of the data, if
 // they have one. Its tensors, float64 except images, are those of each label, −1 for all images:
 //
@@ -288,77 +216,4 @@ func (f *sidecarFile) law(size []int, label string) *start.Law {
 		l.Images = images[0]
 	}
 	return l
-}
-
-// StatisticsFile is the file of a denoiser's statistics. Its tensors, all of float64, are the noise levels and, for
-// each label, −1 for all images, over bands b of basis.Bands:
-//
-//	sigma           [P]        σ, increasing
-//	gain.LABEL      [P, B, C]  q = E (D − x_0)²/σ² in the frequencies of band b of the
-//	                           orthonormal DCT-II and along the axes k of the channels there
-//	variance.LABEL  [B, C]     of the data, along the same
-//	axes.LABEL      [B, C, C]  axis k of band b in the channels; without it the channels are
-//	                           the axes
-//
-// The metadata are "bands", N of basis.Bands, and "height" and "width", those of the images.
-var StatisticsFile = Sidecar[local.Statistics]{
-	"statistics.safetensors", "anisoflight-statistics", writeStatistics, readStatistics,
-}
-
-func writeStatistics(s *local.Statistics) *safetensors.File {
-	bands, sigma := s.Bands(), s.Sigma()
-	c := bands.C
-	size := []int{s.Size() / c, c}
-	f := &safetensors.File{
-		Tensors: []safetensors.Tensor{safetensors.FromFloat64s("sigma", []int{len(sigma)}, sigma)},
-		Metadata: map[string]string{
-			"bands": strconv.Itoa(bands.N), "height": strconv.Itoa(bands.H), "width": strconv.Itoa(bands.W),
-		},
-	}
-	labels := s.Labels()
-	if labels == nil {
-		labels = []int{basis.Shared}
-	}
-	for r, label := range labels {
-		row, suffix := s.At(r), "."+strconv.Itoa(label)
-		f.Tensors = append(f.Tensors,
-			safetensors.FromFloat64s("gain"+suffix, slices.Concat([]int{len(sigma)}, size), slices.Concat(row.Gain...)),
-			safetensors.FromFloat64s("variance"+suffix, size, row.Variance))
-		if row.Axes != nil {
-			f.Tensors = append(f.Tensors, safetensors.FromFloat64s("axes"+suffix, slices.Concat(size, []int{c}), row.Axes))
-		}
-	}
-	return f
-}
-
-func readStatistics(f *sidecarFile) (*local.Statistics, error) {
-	var bands basis.Bands
-	for key, n := range map[string]*int{"bands": &bands.N, "height": &bands.H, "width": &bands.W} {
-		var err error
-		if *n, err = strconv.Atoi(f.Metadata[key]); err != nil || *n < 1 || *n > 1<<12 {
-			return nil, f.failf("", "has metadata that cannot be read")
-		}
-	}
-	labels, size := f.labels("variance", "B", "C")
-	t := f.Lookup("sigma")
-	if t == nil || len(t.Shape) != 1 || size == nil {
-		return nil, f.failf("sigma", "and the variance of a label must be there")
-	}
-	sigma := f.float64s("sigma", t.Shape...)
-	var rows []local.Row
-	for _, label := range labels {
-		name := "." + strconv.Itoa(label)
-		row := local.Row{Variance: f.float64s("variance"+name, size...), Axes: f.axes(name, size)}
-		gain := f.float64s("gain"+name, append([]int{len(sigma)}, size...)...)
-		row.Gain = slices.Collect(slices.Chunk(gain, max(len(row.Variance), 1)))
-		rows = append(rows, row)
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
-	if slices.Equal(labels, []int{basis.Shared}) {
-		labels = nil
-	}
-	bands.C = size[1]
-	return local.New(bands, labels, sigma, rows)
 }

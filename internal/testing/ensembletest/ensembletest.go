@@ -125,10 +125,11 @@ func (m *Mixture) Statistics(ctx context.Context, T float64, _ *gaussian.Spectru
 		}
 	}
 	const points = 12
+	lowest := min(0.01, math.Sqrt(T)/10)
 	var sigma []float64
 	for i := range points {
 		report(i, points)
-		s := 0.01 * math.Pow(math.Sqrt(T)/0.01, float64(i)/(points-1))
+		s := lowest * math.Pow(math.Sqrt(T)/lowest, float64(i)/(points-1))
 		q := make([]float64, m.size())
 		for f, v := range row.Variance {
 			q[f] = v / (v + s*s)
@@ -140,6 +141,26 @@ func (m *Mixture) Statistics(ctx context.Context, T float64, _ *gaussian.Spectru
 		return nil, err
 	}
 	return local.New(basis.Bands{H: m.Height, W: m.Width, C: m.Channels}, nil, sigma, []local.Row{row})
+}
+
+// NormalStatistics returns the statistics of a denoiser that is exact for centred normal data whose parts have these variances: q
+// = λ/(λ + σ²) at every noise level.
+func NormalStatistics(tb testing.TB, bands basis.Bands, variances []float64) *local.Statistics {
+	tb.Helper()
+	sigma := []float64{0.1, 10}
+	row := local.Row{Variance: variances}
+	for _, s := range sigma {
+		q := make([]float64, len(variances))
+		for f, v := range variances {
+			q[f] = v / (v + s*s)
+		}
+		row.Gain = append(row.Gain, q)
+	}
+	statistics, err := local.New(bands, nil, sigma, []local.Row{row})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return statistics
 }
 
 func (m *Mixture) weight(i int) float64 {

@@ -1,13 +1,7 @@
 // Package solvertest gives the tests of solvers a flow that is exact and not linear.
 package solvertest
 
-import (
-	"math"
-	"testing"
-
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-)
+import "math"
 
 // Mixture is the law of points x in J subspaces of one dimension each: equal parts of normal laws of variance Variance
 // about Means[part][j]. It couples the subspaces: where they have different noise levels its flow is not one of each.
@@ -51,24 +45,4 @@ func (m Mixture) Flow(x, g []float64) []float64 {
 		}
 	}
 	return flow
-}
-
-// Normal returns the statistics of a denoiser that is exact for centred normal data whose parts have these variances: q
-// = λ/(λ + σ²) at every noise level.
-func Normal(tb testing.TB, bands basis.Bands, variances []float64) *local.Statistics {
-	tb.Helper()
-	sigma := []float64{0.1, 10}
-	row := local.Row{Variance: variances}
-	for _, s := range sigma {
-		q := make([]float64, len(variances))
-		for f, v := range variances {
-			q[f] = v / (v + s*s)
-		}
-		row.Gain = append(row.Gain, q)
-	}
-	statistics, err := local.New(bands, nil, sigma, []local.Row{row})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return statistics
 }

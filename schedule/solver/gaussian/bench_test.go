@@ -167,7 +167,7 @@ func simulate(p *solver.Plan, j int, xi float64, d Direction, errs []float64) fl
 
 func samplers(steps int) []solver.Settings {
 	var out []solver.Settings
-	for _, name := range solver.NamesOf(func(m solver.Method) bool { return !m.ByCoordinate }) {
+	for _, name := range solver.Names() {
 		out = append(out, solver.Settings{Solver: name, Steps: steps})
 	}
 	return append(out,

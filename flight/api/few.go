@@ -1,0 +1,96 @@
+package api
+
+import (
+	"fmt"
+	"math"
+)
+
+// Summarize sets Summary from the other fields.
+func (f *Few) Summarize() {
+	describe := func(q FewTry) string {
+		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
+	}
+	chosen, plain, best := describe(f.Chosen), describe(f.Against), describe(f.Tries[0])
+	measure, held := "Fréchet distance", "samples"
+	if f.Paired {
+		measure, held = "squared error", "latents"
+	}
+	ratio := fmt.Sprintf("%.3g ± %.1g times the %s", f.Ratio, f.RatioStderr, measure)
+	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
+	switch {
+	case f.Stopped && f.Chosen.Held == nil:
+		f.Summary += "the best when the search was stopped, and not judged"
+	case chosen != plain:
+		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
+			plain, ratio, f.Samples, held)
+	case best != plain:
+		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler from noise alone; the best, %s, has %s "+
+			"on %d %s held back", best, ratio, f.Samples, held)
+	case len(f.Tries) == 1:
+		f.Summary += "the only try"
+	default:
+		next := f.Tries[1]
+		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the %s of the choice "+
+			"the next, %s, has %.2f times its %s", held, describe(next), next.mean()/f.Chosen.mean(), measure)
+	}
+}
+
+// Few reports the search of a plan: the Info of plans by MakePlan and OfferNetwork.
+type Few struct {
+	Model   string `json:"model"`
+	Samples int    `json:"samples"` // of each candidate, and held back
+	// Paired is true if the search had no images. Distances are then squared errors, and Samples the latents held back.
+	Paired bool `json:"paired,omitempty"`
+	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
+	Stopped bool `json:"stopped,omitempty"`
+	// Chosen is Tries[0] if it is better than Against by a standard error on samples held back, otherwise Against.
+	Chosen  FewTry   `json:"chosen"`
+	Against FewTry   `json:"against"` // the best isotropic sampler from noise
+	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last
+	// Ratio is the distance of Tries[0] over that of Against, means over features as they rank, on samples held back, with
+	// its jackknife error. It is 1 if the two are the same.
+	Ratio       float64 `json:"ratio"`
+	RatioStderr float64 `json:"ratio_stderr"`
+	Summary     string  `json:"summary"` // compares the choice with Against, in a sentence
+	// Seconds is the duration of each part of the search, on the server that made it.
+	Seconds map[string]float64 `json:"seconds,omitempty"`
+}
+
+// FewTry is a candidate of the search.
+type FewTry struct {
+	Solver   string  `json:"solver"`
+	NFE      int     `json:"nfe"`
+	SigmaMax float64 `json:"sigma_max"`
+	Start    string  `json:"start"` // standard or matched
+	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, or polynomial 3 with ρ = 3;
+	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
+	// coefficients; log-snr; or times, evenly spaced in the network's time.
+	Levels string `json:"levels"`
+	// Samples is the number of samples measured, fewer than the request's if the candidate was dropped early.
+	Samples int `json:"samples"`
+	FewDistances
+	// Held are the distances on samples held back, of Chosen and Against.
+	Held *FewDistances `json:"held,omitempty"`
+	// ODEError is the root mean square difference to the converged samples from the same start, of Chosen.
+	ODEError float64 `json:"ode_error,omitempty"`
+}
+
+// FewDistances are squared Fréchet distances to the data set, less those of as many of its images, over the variance of
+// its features: the low frequencies of the DCT, mean absolute differences of neighbouring pixels, and responses of
+// random filters in three layers. Candidates are ranked by the geometric mean of the first and of that of the other
+// two.
+type FewDistances struct {
+	Frequencies float64 `json:"frequencies,omitzero"`
+	Edges       float64 `json:"edges,omitzero"`
+	Responses   float64 `json:"responses,omitzero"`
+	// Distance replaces them if the caller has features of its own, or no images. Without images it is the squared
+	// difference to the network's converged samples, a geometric mean over latents, over the mean square of the samples.
+	Distance float64 `json:"distance,omitzero"`
+}
+
+func (d FewDistances) mean() float64 {
+	if d.Distance != 0 {
+		return d.Distance
+	}
+	return math.Sqrt(d.Frequencies * math.Sqrt(d.Edges*d.Responses))
+}
