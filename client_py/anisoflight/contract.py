@@ -5,8 +5,7 @@ from __future__ import annotations
 READS = frozenset(
     """
     Sample EvaluateSchedule WatchRun EvaluateModel Predict Dataset Basis Model ServerInfo ListModels DescribeModel
-    ListSchedules ExportSchedule PlanSampler ExportStart ExportStatistics ExportFitted ListBases ListDatasets ListRuns
-    GetRun
+    ListSchedules ExportSchedule ExportStart ListPlans PlanSampler ListBases ListDatasets ListRuns GetRun
     """.split()  # noqa: SIM905
 )
 """Operations that change nothing that is stored, which a client may repeat."""
@@ -20,18 +19,17 @@ FIELDS = {
         steps: int. Number of solver steps.
         nfe: int. In place of steps: largest number of network evaluations; heun uses an odd number with second_point
             endpoint or grid edm.
-        solver: str, default the schedule's own, otherwise heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m,
-            dpmpp3m_taylor, euler, fitted, heun, ipndm, ipndm_v, local, unipc.
-        order: int, default 2 for local; 3 for ab, dpmpp3m, dpmpp3m_taylor, unipc, deis; 4 for ipndm, ipndm_v; below
-            13 evaluations 2 for dpmpp3m, dpmpp3m_taylor, unipc. Order, for solvers with several.
+        solver: str, default heun. Name of the solver: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, heun, ipndm,
+            ipndm_v, unipc.
+        order: int, default 3 for ab, dpmpp3m, dpmpp3m_taylor, unipc, deis; 4 for ipndm, ipndm_v; below 13 evaluations
+            2 for dpmpp3m, dpmpp3m_taylor, unipc. Order, for solvers with several.
         variant: str, default bh2. Variant of unipc: bh1, bh2.
         second_point: str, default midpoint. For heun: second evaluation at the midpoint in t, or at the endpoint, of
             the step.
         grid: str | Mapping[str, Any], default schedule. Times of the steps: schedule, edm, polynomial, logsnr, or
             JSON such as {"sigma":[80,5,0]}.
         denoise_to_zero: bool. Return the denoised image of the last evaluation.
-        lower_order_final: bool, default true. For dpmpp, unipc and local: lower the order in the last steps.
-        corrector: bool. For local: correct each step by the next evaluation, at no cost.
+        lower_order_final: bool, default true. For dpmpp and unipc: lower the order in the last steps.
         warmup: str, default euler. First step of ab, ipndm, ipndm_v, dpmpp2m, dpmpp3m, dpmpp3m_taylor, deis: euler,
             or heun, which costs no further evaluation.
         S_churn: float, default 0: none. EDM's stochastic churn, for euler, heun.
@@ -46,6 +44,8 @@ FIELDS = {
             {"edm":{"T":400}}.
         start: str, default matched if the schedule carries one, otherwise standard. Law to start from: standard is
             noise, matched the law that the schedule carries.
+        plan: Mapping[str, Any]. A plan's name, or its JSON, in place of a solver on a schedule.
+        other_weights: bool. Take a plan that was made for other weights than the model's.
         every: int, default 0: never. Send the denoised estimate every N steps.
         dtype: str, default uint8, or float32 for models with their own units. Type of the values: uint8, float32.
         layout: str, default HWC. Order of the axes: HWC, CHW.
@@ -103,7 +103,6 @@ FIELDS = {
         k: int, default H·W/4. For dct and haar: dimensions of P_1 per channel.
         cuts: Sequence[int]. For dct: nested bands in place of k, such as [1,2,4].
         per_class: bool. One set of paths for each class.
-        statistics: bool. Also measure the statistics for the solver local; needs basis none.
     """,
     "MakeSchedule start": """
         replace: bool. Replace a schedule of that name.
@@ -113,36 +112,6 @@ FIELDS = {
         schedule: str | Mapping[str, Any], default edm. A schedule's or model's name, or JSON such as
             {"edm":{"T":400}}, whose paths are kept.
         sigma_max: float, default the schedule's end. Noise level to start at.
-    """,
-    "MakeSchedule fit": """
-        replace: bool. Replace a schedule of that name.
-        model: str, required. Name of the model whose trajectories are fitted.
-        schedule: str | Mapping[str, Any], required. Schedule with statistics that all classes share.
-        nfe: int, required. Number of network evaluations.
-        order: int, default 2. Order of the solver local, which the fit begins with.
-        grid: str | Mapping[str, Any], default polynomial. Times of the steps: schedule, edm, polynomial, logsnr.
-        isotropic: bool. Fit the same coefficients for all frequencies, beginning with DPM-Solver++.
-        lower_order_final: bool, default true. Lower the order in the last steps.
-        samples: int, default 256. Number of trajectories for the fit; the choice of the ridge and the final
-            measurement use the same number each.
-        seed: int, default 0. Seed of the trajectories.
-    """,
-    "MakeSchedule few": """
-        replace: bool. Replace a schedule of that name.
-        model: str, required. Name of the model to sample.
-        dataset: str, required. Name of the data set that samples are compared with.
-        nfe: int, required. Largest number of network evaluations.
-        solvers: Sequence[str], default ipndm, dpmpp2m, unipc, local, fitted. List of solvers to try, at least one
-            other than local and fitted: ab, deis, dpmpp2m, dpmpp3m, dpmpp3m_taylor, euler, fitted, heun, ipndm,
-            ipndm_v, local, unipc.
-        samples: int, default 1024. Samples of each candidate; the same number is held back for the final comparison.
-        budget: str, default seconds. Length of the search; with minutes, levels and coefficients are also learned
-            through the network: seconds, minutes.
-        seed: int, default 0. Seed of the samples.
-        guidance: float, default 1: none. Scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's.
-        guidance_interval: Sequence[float], default all. Noise levels with guidance, above the first and up to the
-            second, such as [0.2,3].
-        guide: str, default the model without a label. Another model for D₀, which is given the labels.
     """,
     "MakeSchedule edm, MakeSchedule log-linear, MakeSchedule cosine": """
         replace: bool. Replace a schedule of that name.

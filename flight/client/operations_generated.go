@@ -148,24 +148,9 @@ func (c *Client) ExportSchedule(ctx context.Context, req api.ExportSchedule) (js
 	return act[json.RawMessage](ctx, c, "ExportSchedule", req, nil)
 }
 
-// PlanSampler returns a sampler as numbers.
-func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
-	return act[api.Plan](ctx, c, "PlanSampler", req, nil)
-}
-
 // ExportStart returns the file of a schedule's start.
-func (c *Client) ExportStart(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return act[api.SchedulePart](ctx, c, "ExportStart", req, nil)
-}
-
-// ExportStatistics returns the file of a schedule's statistics, for the solver local.
-func (c *Client) ExportStatistics(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return act[api.SchedulePart](ctx, c, "ExportStatistics", req, nil)
-}
-
-// ExportFitted returns the file of a schedule's coefficients, for the solver fitted.
-func (c *Client) ExportFitted(ctx context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return act[api.SchedulePart](ctx, c, "ExportFitted", req, nil)
+func (c *Client) ExportStart(ctx context.Context, req api.ExportStart) (api.StartFile, error) {
+	return act[api.StartFile](ctx, c, "ExportStart", req, nil)
 }
 
 // ImportSchedule stores a schedule file.
@@ -176,6 +161,33 @@ func (c *Client) ImportSchedule(ctx context.Context, req api.ImportSchedule) (ap
 // DeleteSchedule deletes a stored schedule.
 func (c *Client) DeleteSchedule(ctx context.Context, schedule string) error {
 	_, err := act[json.RawMessage](ctx, c, "DeleteSchedule", api.ScheduleName{Schedule: schedule}, nil)
+	return err
+}
+
+// ListPlans lists the stored plans.
+func (c *Client) ListPlans(ctx context.Context) ([]api.PlanInfo, error) {
+	reply, err := act[map[string][]api.PlanInfo](ctx, c, "ListPlans", nil, nil)
+	return reply["plans"], err
+}
+
+// MakePlan searchs the sampler that is best for a model in few evaluations.
+func (c *Client) MakePlan(ctx context.Context, req api.MakePlan, progress func(api.Meta)) (api.Plan, error) {
+	return act[api.Plan](ctx, c, "MakePlan", req, progress)
+}
+
+// PlanSampler returns a sampler as numbers.
+func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
+	return act[api.Plan](ctx, c, "PlanSampler", req, nil)
+}
+
+// ImportPlan stores a plan.
+func (c *Client) ImportPlan(ctx context.Context, req api.ImportPlan) (api.PlanInfo, error) {
+	return act[api.PlanInfo](ctx, c, "ImportPlan", req, nil)
+}
+
+// DeletePlan deletes a stored plan.
+func (c *Client) DeletePlan(ctx context.Context, plan string) error {
+	_, err := act[json.RawMessage](ctx, c, "DeletePlan", api.PlanName{Plan: plan}, nil)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 )
 
-// List returns everything stored, as flights: models, schedules, bases, data sets and runs.
+// List returns everything stored, as flights: models, schedules, plans, bases, data sets and runs.
 func (e *Engine) List(ctx context.Context) []api.Flight {
 	var flights []api.Flight
 	add := func(kind, op, field, name string) {

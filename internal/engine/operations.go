@@ -9,6 +9,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/evaluating"
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/offered"
+	"github.com/anisoflight/anisoflight/internal/engine/plans"
 	"github.com/anisoflight/anisoflight/internal/engine/sampling"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/kernels/device"
@@ -27,6 +28,7 @@ func (e *Engine) newHandlers() map[string]handler {
 	c, r, d := e.catalog, e.runs, &e.contents
 	s := &sampling.Sampler{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
 	k := &schedules.Maker{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
+	p := &plans.Maker{Catalog: c, Batcher: e.batcher}
 	v := &evaluating.Evaluator{Catalog: c, Batcher: e.batcher, MaxBytes: e.cfg.MaxBytes}
 	return map[string]handler{
 		"Sample":           {job: job(s.Prepare), exchange: withRows(s.Exchange)},
@@ -47,36 +49,38 @@ func (e *Engine) newHandlers() map[string]handler {
 		"PutSchedule": {upload: withRows(d.PutSchedule)},
 		"PutBasis":    {upload: withRows(d.PutBasis)},
 
-		"ServerInfo":       ask(e.serverInfo),
-		"ListModels":       list("models", c.ModelInfos),
-		"DescribeModel":    ask(c.DescribeModel),
-		"LoadModel":        ask(c.LoadModel),
-		"UnloadModel":      done(c.UnloadModel),
-		"DeleteModel":      done(c.DeleteModel),
-		"MakeModel":        action(d.MakeModel),
-		"ListSchedules":    list("schedules", c.ScheduleInfos),
-		"MakeSchedule":     action(k.Make),
-		"ExportSchedule":   ask(k.Export),
-		"ExportStart":      ask(k.ExportStart),
-		"ExportStatistics": ask(k.ExportStatistics),
-		"ExportFitted":     ask(k.ExportFitted),
-		"PlanSampler":      ask(s.Plan),
-		"ImportSchedule":   ask(k.Import),
-		"DeleteSchedule":   done(c.DeleteSchedule),
-		"ListBases":        list("bases", c.BasisInfos),
-		"MakeBasis":        action(d.MakeBasis),
-		"DeleteBasis":      done(c.DeleteBasis),
-		"ListDatasets":     list("datasets", c.DatasetInfos),
-		"MakeDataset":      action(d.MakeDataset),
-		"DeleteDataset":    done(c.DeleteDataset),
-		"ListRuns":         list("runs", r.Infos),
-		"GetRun":           ask(r.Get),
-		"CreateRun":        action(r.Create),
-		"StartRun":         ask(r.Start),
-		"PauseRun":         ask(r.Pause),
-		"CancelRun":        ask(r.Cancel),
-		"DeleteRun":        done(r.Delete),
-		"SaveModel":        ask(r.SaveModel),
+		"ServerInfo":     ask(e.serverInfo),
+		"ListModels":     list("models", c.ModelInfos),
+		"DescribeModel":  ask(c.DescribeModel),
+		"LoadModel":      ask(c.LoadModel),
+		"UnloadModel":    done(c.UnloadModel),
+		"DeleteModel":    done(c.DeleteModel),
+		"MakeModel":      action(d.MakeModel),
+		"ListSchedules":  list("schedules", c.ScheduleInfos),
+		"MakeSchedule":   action(k.Make),
+		"ExportSchedule": ask(k.Export),
+		"ExportStart":    ask(k.ExportStart),
+		"ImportSchedule": ask(k.Import),
+		"DeleteSchedule": done(c.DeleteSchedule),
+		"ListPlans":      list("plans", c.PlanInfos),
+		"MakePlan":       action(p.Make),
+		"PlanSampler":    ask(s.Plan),
+		"ImportPlan":     ask(c.ImportPlan),
+		"DeletePlan":     done(c.DeletePlan),
+		"ListBases":      list("bases", c.BasisInfos),
+		"MakeBasis":      action(d.MakeBasis),
+		"DeleteBasis":    done(c.DeleteBasis),
+		"ListDatasets":   list("datasets", c.DatasetInfos),
+		"MakeDataset":    action(d.MakeDataset),
+		"DeleteDataset":  done(c.DeleteDataset),
+		"ListRuns":       list("runs", r.Infos),
+		"GetRun":         ask(r.Get),
+		"CreateRun":      action(r.Create),
+		"StartRun":       ask(r.Start),
+		"PauseRun":       ask(r.Pause),
+		"CancelRun":      ask(r.Cancel),
+		"DeleteRun":      done(r.Delete),
+		"SaveModel":      ask(r.SaveModel),
 	}
 }
 

@@ -171,7 +171,8 @@ type FewResult struct {
 	Tails [][]solver.Stage
 	// Stopped is true if the network left before the end. Chosen is then the first of Tries, and Gain may be 0.
 	Stopped bool
-	HeldOut int // the number of samples, or latents, that nothing was chosen by
+	Paired  bool // there were no images
+	HeldOut int  // the number of samples, or latents, that nothing was chosen by
 }
 
 // Gain is the ratio of two samplers' scores on the same held-out latents.

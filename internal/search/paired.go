@@ -58,7 +58,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 	if err := f.converge(ctx); err != nil {
 		return nil, err
 	}
-	found := &FewResult{HeldOut: f.latents}
+	found := &FewResult{Paired: true, HeldOut: f.latents}
 	all, err := f.rankCandidates(ctx, plain)
 	if err = found.rank(all, err); err != nil {
 		return found, err

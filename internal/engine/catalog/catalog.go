@@ -19,7 +19,7 @@ import (
 
 // Config configures a [Catalog].
 type Config struct {
-	Dir       string                         // holds models/ schedules/ bases/ datasets/ runs/; created if missing
+	Dir       string                         // holds models/ schedules/ plans/ bases/ datasets/ runs/; created if missing
 	Program   string                         // name and version, for the provenance of schedules
 	Precision kernels.Precision              // of models that name none
 	Device    func() (*device.Device, error) // the device, opened when it is first needed
@@ -37,6 +37,7 @@ type Catalog struct {
 	models    shelf[*Model]
 	versions  map[string]int // of models, by name
 	schedules folders[Schedule]
+	plans     folders[*Plan]
 	bases     folders[*basis.Basis]
 	formulas  map[basisKey]*basis.Basis // bases by formula
 	datasets  map[string]dataset        // those that have been opened
@@ -47,8 +48,13 @@ func (c *Catalog) Folders() Folders { return c.folders }
 
 // WithProvenance returns a schedule with a provenance that has the program and the present time.
 func (c *Catalog) WithProvenance(s *schedule.Schedule, p schedule.Provenance) *schedule.Schedule {
+	return s.WithProvenance(c.Stamped(p))
+}
+
+// Stamped returns a provenance with the program and the present time.
+func (c *Catalog) Stamped(p schedule.Provenance) schedule.Provenance {
 	p.Program, p.Created = c.cfg.Program, time.Now().UTC().Truncate(time.Second)
-	return s.WithProvenance(p)
+	return p
 }
 
 // Open reads a data folder and creates its folders if they are missing. What cannot be read is logged and left out.
@@ -81,12 +87,15 @@ func Open(ctx context.Context, cfg Config) (*Catalog, error) {
 		},
 		save: func(folder string, s Schedule) error { return checkpoint.SaveSchedule(folder, s.Parts) },
 	}
+	c.plans = folders[*Plan]{
+		shelf: newShelf[*Plan]("plan", &c.mu), dir: places.Plans, suffix: ".plan", load: loadPlan, save: savePlan,
+	}
 	c.bases = folders[*basis.Basis]{
 		shelf: newShelf[*basis.Basis]("basis", &c.mu), dir: places.Bases, suffix: ".basis",
 		load: func(_, folder string) (*basis.Basis, error) { return checkpoint.LoadBasis(folder) },
 		save: func(folder string, b *basis.Basis) error { return checkpoint.SaveBasis(folder, b, true) },
 	}
-	for _, scan := range []func(*slog.Logger){c.bases.scan, c.schedules.scan, c.scanModels} {
+	for _, scan := range []func(*slog.Logger){c.bases.scan, c.plans.scan, c.schedules.scan, c.moveSamplers, c.scanModels} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

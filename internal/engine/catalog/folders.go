@@ -14,13 +14,14 @@ import (
 // Folders are the folders of a data folder:
 //
 //	DIR/models/NAME/        config.json model.safetensors [schedule.json [basis.safetensors]]
-//	DIR/schedules/NAME.schedule/ schedule.json [basis.safetensors]
+//	DIR/schedules/NAME.schedule/ schedule.json [basis.safetensors] [start.safetensors]
+//	DIR/plans/NAME.plan/         plan.json [basis.safetensors] [start.safetensors]
 //	DIR/bases/NAME.basis/        basis.safetensors
 //	DIR/datasets/NAME/
 //	DIR/runs/NAME/
 //
 // Each folder has a manifest.json next to its files. A folder without one, such as one made by hand, is also read.
-type Folders struct{ Models, Schedules, Bases, Datasets, Runs string }
+type Folders struct{ Models, Schedules, Plans, Bases, Datasets, Runs string }
 
 // FoldersOf returns the folders of a data folder.
 func FoldersOf(dir string) (Folders, error) {
@@ -28,6 +29,7 @@ func FoldersOf(dir string) (Folders, error) {
 	return Folders{
 		Models:    filepath.Join(root, "models"),
 		Schedules: filepath.Join(root, "schedules"),
+		Plans:     filepath.Join(root, "plans"),
 		Bases:     filepath.Join(root, "bases"),
 		Datasets:  filepath.Join(root, "datasets"),
 		Runs:      filepath.Join(root, "runs"),
@@ -35,7 +37,7 @@ func FoldersOf(dir string) (Folders, error) {
 }
 
 func (f Folders) all() []string {
-	return []string{f.Models, f.Schedules, f.Bases, f.Datasets, f.Runs}
+	return []string{f.Models, f.Schedules, f.Plans, f.Bases, f.Datasets, f.Runs}
 }
 
 func exists(path string) bool {

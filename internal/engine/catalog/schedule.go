@@ -3,11 +3,9 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -21,25 +19,20 @@ func EDM(T, g0 float64) (*schedule.Schedule, error) {
 	return s, nil
 }
 
-// Parts are a schedule with its basis, start, statistics and fitted coefficients.
+// Parts are a schedule with its basis and start.
 type Parts = checkpoint.Schedule
 
 // Schedule is a schedule with its parts, under a name.
 type Schedule struct {
 	Parts
-	Name                      string
-	startHash, statisticsHash string // SHA-256 of the files of Start and Statistics; empty if there are none
+	Name      string
+	startHash string // SHA-256 of the file of Start; empty if there is none
 }
 
 func newSchedule(name string, parts Parts) (s Schedule, err error) {
 	s = Schedule{Parts: parts, Name: name}
 	if s.Start != nil {
-		if s.startHash, err = checkpoint.StartFile.Hash(s.Start); err != nil {
-			return s, err
-		}
-	}
-	if s.Statistics != nil {
-		s.statisticsHash, err = checkpoint.StatisticsFile.Hash(s.Statistics)
+		s.startHash, err = checkpoint.StartFile.Hash(s.Start)
 	}
 	return s, err
 }
@@ -52,26 +45,11 @@ func describeSchedule(source string, s Schedule) api.ScheduleInfo {
 		Basis: family.Basis, K: family.K, Cuts: family.Cuts, Labels: int32s(s.Labels()), Start: s.StartInfo(),
 	}
 	if p := s.Provenance(); p != nil {
-		if p.Few != nil && json.Unmarshal(p.Few, &info.Few) != nil {
-			info.Few = nil // of an imported file, whose report is another's
-		}
 		var outcome api.Outcome
 		_ = json.Unmarshal(p.Outcome, &outcome) // absent, or another's
-		if info.Summary = cmp.Or(p.Summary, outcome.Summary); info.Few != nil {
-			info.Summary = info.Few.Summary
-		}
+		info.Summary = cmp.Or(p.Summary, outcome.Summary)
 		p.Few = nil
 		info.Provenance = p
-	}
-	if sampler := s.Sampler(); sampler != nil {
-		info.Sampler = &api.ScheduleSampler{Solver: sampler.Solver, Order: sampler.Order, NFE: sampler.NFE}
-	}
-	if s.Statistics != nil {
-		sigma := s.Statistics.Sigma()
-		info.Statistics = &api.StatisticsInfo{
-			Points: len(sigma), SigmaMin: sigma[0], SigmaMax: sigma[len(sigma)-1], Hash: s.statisticsHash,
-			Labels: int32s(s.Statistics.Labels()),
-		}
 	}
 	return info
 }
@@ -128,57 +106,6 @@ func (s Schedule) StartFor(field string) (*start.Start, error) {
 		return nil, nil
 	}
 	return s.Start, nil
-}
-
-// CheckParts refuses statistics of other rows than the schedule's, coefficients in other coordinates than theirs, and a
-// sampler whose parts are missing.
-func CheckParts(s Parts) error {
-	if f := s.Fitted; f != nil && (s.Statistics == nil || len(f.Alpha[0]) != s.Statistics.Size()) {
-		return api.Errorf(api.BadSchedule, "fitted must have as many coordinates as statistics").
-			WithHint("Give the two files that stand next to the schedule's.")
-	}
-	part := ""
-	if sampler := s.Sampler(); sampler != nil && sampler.Solver == solver.LocalName && s.Statistics == nil {
-		part = "statistics"
-	} else if sampler != nil && sampler.Solver == solver.FittedName && s.Fitted == nil {
-		part = "fitted"
-	}
-	if part != "" {
-		return api.Errorf(api.BadSchedule, "%s must come with the schedule's file, whose sampler is %s", part,
-			s.Sampler().Solver).WithHint("Give it, or remove sampler from the file.")
-	}
-	if s.Statistics != nil && !slices.Equal(s.Statistics.Labels(), s.Labels()) {
-		return api.Errorf(api.BadSchedule, "statistics must be of the schedule's labels %v, got %v", s.Labels(),
-			s.Statistics.Labels())
-	}
-	return nil
-}
-
-// Complete returns settings with the schedule's statistics, of a row, and fitted coefficients.
-func (s Schedule) Complete(set solver.Settings, row int) solver.Settings {
-	set.StatisticsRow = row
-	if s.Statistics != nil {
-		set.Statistics, set.Fitted = s.Statistics, s.Fitted
-	}
-	return set
-}
-
-// Plan returns the plan of a label on images of h×w×c, or of any size if h is 0.
-func (s Schedule) Plan(set solver.Settings, label, h, w, c int) (*solver.Plan, error) {
-	row, err := s.Row(label)
-	if err != nil {
-		return nil, err
-	}
-	p, err := solver.New(s.Complete(set, row), s.Schedule, row)
-	if err != nil || p.Coordinates == nil || h == 0 {
-		return p, err
-	}
-	if size := p.Coordinates; size.H != h || size.W != w || size.C != c {
-		return nil, api.Errorf(api.BadRequest,
-			"The statistics of the schedule %q are for images of %d×%d×%d, those of the model have %d×%d×%d",
-			s.Name, size.H, size.W, size.C, h, w, c).WithHint("Make a schedule of the model itself.")
-	}
-	return p, nil
 }
 
 // DescribeEnergies describes the energies of a geodesic's paths.

@@ -28,7 +28,11 @@ func (c *Catalog) ScheduleNamed(ref api.ScheduleRef) (Schedule, error) {
 	if err := cmp.Or(c.schedules.damaged[ref.Name], c.models.damaged[ref.Name]); err != nil {
 		return Schedule{}, err
 	}
-	return Schedule{}, api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
+	missing := api.NotFound(api.ScheduleNotFound, "schedule", ref.Name, c.scheduleNames())
+	if c.plans.inUse(ref.Name) {
+		missing = missing.WithHint("There is a plan of that name: give it as plan, without schedule, solver and nfe.")
+	}
+	return Schedule{}, missing
 }
 
 // scheduleNames lists the names that a request may give a schedule. The caller holds mu.

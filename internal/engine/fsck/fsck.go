@@ -74,6 +74,7 @@ func Check(ctx context.Context, dir string, repair bool, found func(Finding)) er
 			return errors.Join(faults...)
 		})},
 		{folders.Schedules, c.stored(readable(checkpoint.LoadSchedule))},
+		{folders.Plans, c.stored(readable(catalog.LoadPlan))},
 		{folders.Bases, c.stored(readable(checkpoint.LoadBasis))},
 		{folders.Datasets, c.stored(func(dir string) error {
 			d, err := data.Load(dir)

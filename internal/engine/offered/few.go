@@ -5,22 +5,18 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"slices"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/normalization"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
-	"github.com/anisoflight/anisoflight/internal/engine/sampling"
+	"github.com/anisoflight/anisoflight/internal/engine/plans"
 	"github.com/anisoflight/anisoflight/internal/engine/schedules"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/search"
-	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
-	"github.com/anisoflight/anisoflight/schedule/start"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
@@ -41,9 +37,6 @@ func (s *session) check() error {
 	}
 	if s.req.Images == 0 {
 		return nil
-	}
-	if s.req.Learn && !slices.Contains(s.req.Solvers, solver.FittedName) {
-		return api.ErrLearnWithoutFit()
 	}
 	if err := schedules.CheckMeasurable("the client", s.req.Shape[0], s.req.Shape[1], s.req.Shape[2]); err != nil {
 		return err
@@ -70,7 +63,7 @@ func (s *session) work(ctx context.Context) (err error) {
 	set := search.Settings{
 		NFE: s.req.NFE, Solvers: s.req.Solvers, Samples: s.req.Samples, Budget: s.req.Budget / s.req.Each,
 		Seed: s.req.Seed, G0: s.known.G0(), T: highest, Times: s.req.Times, Levels: s.req.Levels,
-		Learn: s.req.Learn, Label: schedules.Labels(nil, s.req.Labels, s.req.Seed), Progress: progress,
+		Learn: s.req.Learn, Label: plans.Labels(nil, s.req.Labels, s.req.Seed), Progress: progress,
 		Planned: func(evaluations int) { s.evaluations = evaluations },
 	}
 	if s.req.Images > 0 {
@@ -78,13 +71,8 @@ func (s *session) work(ctx context.Context) (err error) {
 	} else {
 		s.found, err = search.Paired(ctx, s, set)
 	}
-	if budget, ok := errors.AsType[*search.BudgetError](err); ok {
-		budget.Budget, budget.Least = s.req.Budget, budget.Least*s.req.Each
-		return api.Errorf(api.BadRequest, "%s", budget.Error()).
-			WithHint("Leave it out, or ask for fewer evaluations of a sample.")
-	}
 	if err != nil {
-		return err
+		return plans.ExplainBudget(err, s.req.Each)
 	}
 	s.seconds = progress.Seconds()
 	return s.describe()
@@ -101,15 +89,17 @@ func (s *session) searchWithImages(ctx context.Context, set search.Settings) err
 	if _, flat := errors.AsType[*search.ImagesError](err); err != nil && !(flat && s.req.Features > 0) {
 		return err
 	}
-	if err := s.keepLaw(images.Start); err != nil {
+	law, start, err := plans.DescribeLaw(images.Start)
+	if err != nil {
 		return err
 	}
+	s.law, s.start = base64.StdEncoding.EncodeToString(law), start
 	if s.req.Features > 0 {
 		if images.References, err = s.features(); err != nil {
 			return err
 		}
 	}
-	set.Label = schedules.Labels(s.images, s.req.Labels, s.req.Seed)
+	set.Label = plans.Labels(s.images, s.req.Labels, s.req.Seed)
 	s.found, err = search.Few(ctx, s, images, set)
 	return err
 }
@@ -189,74 +179,27 @@ func (s *session) byRows(ask string, n, each int, use func(values []float64)) er
 
 // describe makes the plan of the sampler that was chosen.
 func (s *session) describe() error {
-	chosen := s.found.Chosen
-	p, err := solver.New(chosen.Settings, chosen.Schedule, 0)
+	p, err := plans.PlanOf(s.found)
 	if err != nil {
 		return err
 	}
-	tails, err := solver.Tails(chosen.Settings, chosen.Schedule, 0)
-	if err != nil {
-		return err
-	}
-	numbers := withoutParts(sampling.Numbers(p, tails))
-	s.plan = s.planOf(p, numbers, s.found.Start != nil)
-	s.plan.Solver = chosen.Settings.Solver
+	report := plans.Describe("", s.found)
+	report.Seconds = s.seconds
+	p.Info = report
+	s.plan = &p
 	return nil
 }
 
 // planOf describes a plan as PlanSampler does, from the start of the images if matched, or else from noise.
-func (s *session) planOf(p *solver.Plan, numbers api.PlanNumbers, matched bool) *api.Plan {
-	out := sampling.DescribePlan(p)
-	out.Schedule, out.Family, out.Solver, out.PlanNumbers = "few", api.Family{Basis: basis.KindNone}, "few", numbers
-	if !matched {
-		return &out
+func (s *session) planOf(p *solver.Plan, matched bool) *api.Plan {
+	out := catalog.DescribePlan(p)
+	out.Solver = "few"
+	var start *api.StartInfo
+	if matched {
+		start = s.start
 	}
-	if out.Start = s.start; s.start.Labels != nil {
-		labels := append([]int32{-1}, s.start.Labels...)
-		out.PlanNumbers = api.PlanNumbers{}
-		out.Classes = []api.PlanClass{{Labels: labels, PlanNumbers: numbers}}
-	}
+	plans.Complete(&out, catalog.Numbers(p, nil), start)
 	return &out
-}
-
-// keepLaw encodes the law of the images for the client.
-func (s *session) keepLaw(law *start.Start) error {
-	file, err := checkpoint.StartFile.Encode(law)
-	if err != nil {
-		return err
-	}
-	hash, err := checkpoint.StartFile.Hash(law)
-	s.law, s.start = base64.StdEncoding.EncodeToString(file), catalog.DescribeStart(law, hash)
-	return err
-}
-
-// withoutParts returns a plan without parts if all parts have the same coefficients, and n if not.
-func withoutParts(n api.PlanNumbers) api.PlanNumbers {
-	if n.Coordinates == nil {
-		return n
-	}
-	var alphas []*[]float64
-	var betas []*[][]float64
-	for i := range n.Stages {
-		alphas, betas = append(alphas, &n.Stages[i].Alpha), append(betas, &n.Stages[i].Beta)
-	}
-	for _, tail := range n.Tails {
-		for i := range tail {
-			alphas, betas = append(alphas, &tail[i].Alpha), append(betas, &tail[i].Beta)
-		}
-	}
-	for k, alpha := range alphas {
-		for part, a := range *alpha {
-			if beta := *betas[k]; a != (*alpha)[0] || !slices.Equal(beta[part], beta[0]) {
-				return n
-			}
-		}
-	}
-	n.Coordinates = nil
-	for k := range alphas {
-		*alphas[k], *betas[k] = (*alphas[k])[:1], (*betas[k])[:1]
-	}
-	return n
 }
 
 // result describes what was found.
@@ -264,13 +207,7 @@ func (s *session) result() map[string]any {
 	if s.plan == nil {
 		return map[string]any{"complete": false}
 	}
-	report := schedules.DescribeFew("", s.images == nil, s.found)
-	report.Seconds = s.seconds
-	out := map[string]any{"complete": !s.found.Stopped, "plan": s.plan, "few": report}
-	if s.found.Start != nil {
-		out["law"] = s.law
-	}
-	return out
+	return map[string]any{"complete": !s.found.Stopped, "plan": s.plan}
 }
 
 // Shape implements [sampler.Ensemble].
@@ -304,7 +241,7 @@ func (s *session) Follow(_ context.Context, t sampler.Trajectories, reducers ...
 	if all == 0 {
 		part = min(n, max(1, answerValues/each))
 	}
-	p := s.planOf(t.Plan, sampling.Numbers(t.Plan, nil), t.Start != nil)
+	p := s.planOf(t.Plan, t.Start != nil)
 	for from := 0; from < n; from += part {
 		rows := min(part, n-from)
 		meta := s.status("follow", "plan", p, "reduce", reduce, "evaluations", s.evaluations)
@@ -380,10 +317,9 @@ func (s *session) reduction(r sampler.Reducer) (reduction, error) {
 		}, 0, r.K + 3, sums(&r.Sums)}, nil
 	case *sampler.Gram:
 		out := api.Reduction{Kind: "gram", Of: s.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
-		if r.Statistics != nil {
-			b := r.Statistics.Bands()
+		if b := r.Coordinates; b != nil {
 			out.Coordinates = &api.PlanCoordinates{
-				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: r.Statistics.At(0).Axes,
+				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: b.Axes[b.Row],
 			}
 		}
 		size := (r.Terms + 1) * (r.Terms + 1)

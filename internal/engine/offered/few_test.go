@@ -16,7 +16,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
@@ -182,15 +181,10 @@ func (c *client) reducer(r api.Reduction, stages int) sampler.Reducer {
 		}
 		return &sampler.Errors{States: c.states, At: r.At, First: r.First}
 	case "gram":
-		var of *local.Statistics
+		var of *solver.Coordinates
 		if own := r.Coordinates; own != nil {
 			bands := basis.Bands{H: own.Height, W: own.Width, C: own.Channels, N: own.Bands}
-			row := local.Row{Axes: own.Axes, Variance: make([]float64, bands.Parts())}
-			row.Gain = [][]float64{row.Variance, row.Variance}
-			var err error
-			if of, err = local.New(bands, nil, []float64{1, 2}, []local.Row{row}); err != nil {
-				c.t.Fatal(err)
-			}
+			of = &solver.Coordinates{Bands: bands, Axes: [][]float64{own.Axes}}
 		}
 		return sampler.NewGram(of, stages, r.Terms, c.states, r.At, r.Split)
 	}
@@ -258,7 +252,8 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		if end["complete"] != true {
 			t.Fatalf("%s: %v", request, end)
 		}
-		got := end["few"].(*api.Few)
+		file := end["plan"].(*api.Plan)
+		got := file.Info.(*api.Few)
 		if len(got.Tries) != len(want.Tries) || math.Abs(got.Ratio-math.Exp(want.Gain.Change)) > 1e-9 {
 			t.Fatalf("%s: %d tries and a ratio of %g, want %d and %g", request, len(got.Tries), got.Ratio, len(want.Tries),
 				math.Exp(want.Gain.Change))
@@ -269,23 +264,19 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 				if len(want.Tries[i].Distances) == 1 {
 					v = own.Distance
 				}
-				if w := want.Tries[i].Distances[k]; math.Abs(v-w) > 1e-9*w || try.Solver != want.Tries[i].Settings.Solver {
-					t.Errorf("%s: try %d is %+v, want %s at %v", request, i, try, want.Tries[i].Settings.Solver,
+				if w := want.Tries[i].Distances[k]; math.Abs(v-w) > 1e-9*w || try.Solver != want.Tries[i].Solver {
+					t.Errorf("%s: try %d is %+v, want %s at %v", request, i, try, want.Tries[i].Solver,
 						want.Tries[i].Distances)
 				}
 			}
 		}
-		plan, err := solver.New(want.Chosen.Settings, want.Chosen.Schedule, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := end["plan"].(*api.Plan)
+		plan := want.Chosen.Plan
 		numbers := file.PlanNumbers
 		if file.Classes != nil {
 			numbers = file.Classes[0].PlanNumbers
 		}
 		if file.NFE != plan.NFE || !reflect.DeepEqual(numbers.T, plan.T) || !reflect.DeepEqual(numbers.Init, plan.Init) ||
-			(file.Start != nil) != (want.Start != nil) || (end["law"] != nil) != (want.Start != nil) ||
+			(file.Start != nil) != (want.Start != nil) || (file.Law != nil) != (want.Start != nil) ||
 			len(numbers.Tails) == 0 {
 			t.Errorf("%s: the plan is %+v, want %+v", request, file, plan)
 		}
@@ -300,7 +291,7 @@ func TestOfferedSearchEndsEarly(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
 	c := offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
 	end := c.answerAll(12)
-	if end["complete"] != false || end["plan"] == nil || len(end["few"].(*api.Few).Tries) != 9 {
+	if end["complete"] != false || end["plan"] == nil || len(end["plan"].(*api.Plan).Info.(*api.Few).Tries) != 9 {
 		t.Errorf("after twelve answers: %v", end)
 	}
 	c = offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
@@ -328,7 +319,7 @@ func TestOfferedRequestsThatCannotBe(t *testing.T) {
 		{`{"nfe":5,"shape":[8,8,1],"sigma_min":2,"sigma_max":1}`, api.BadRequest, "sigma_min and sigma_max"},
 		{`{"nfe":5,"shape":[8,8,1],"times":[1,2]}`, api.BadRequest, "times must be noise levels that fall"},
 		{`{"nfe":5,"shape":[8,8,1],"levels":[2,1]}`, api.BadRequest, "levels must be at least 40"},
-		{`{"nfe":5,"shape":[8,8,1],"images":9,"learn":true,"solvers":["unipc"]}`, api.BadRequest, "fitted"},
+		{`{"nfe":5,"shape":[8,8,1],"solvers":["fitted"]}`, api.BadRequest, "gone since 0.1"},
 	} {
 		var req api.OfferNetwork
 		err := api.DecodeRequest([]byte(c.body), &req)

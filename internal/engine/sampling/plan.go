@@ -12,16 +12,23 @@ import (
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
+	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
 
 // Plan returns the numbers of a sampler. It needs no device.
 func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error) {
 	var out api.Plan
+	if req.Plan.Given() {
+		made, err := k.Catalog.PlanNamed(req.Plan)
+		if err != nil {
+			return out, err
+		}
+		return made.Whole()
+	}
 	s, m, err := resolvePlanRequest(k.Catalog, &req)
 	if err != nil {
 		return out, err
 	}
-	req.Sample = withScheduleSampler(req.Sample, s)
 	plans := planner{model: m, sched: s}
 	if plans.set, err = settingsOf(req.Sample).Resolve(); err != nil {
 		return out, err
@@ -38,10 +45,13 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 	if err != nil {
 		return out, err
 	}
-	out = DescribePlan(plans.plan)
+	out = catalog.DescribePlan(plans.plan)
 	out.Model, out.Schedule, out.Family = req.Model, s.Name, api.Family(s.Family())
 	out.Solver, out.Steps, out.Notes = plans.set.Solver, plans.set.Steps, notes(req.Sample, plans.set, s, m, plans.plan)
 	if law != nil {
+		if out.Law, err = checkpoint.StartFile.Encode(law); err != nil {
+			return out, err
+		}
 		out.Start = s.StartInfo()
 	}
 	if p := s.Provenance(); p != nil {
@@ -53,18 +63,6 @@ func (k *Sampler) Plan(_ context.Context, req api.PlanSampler) (api.Plan, error)
 		out.Label, out.PlanNumbers = labels[0], classes[0].PlanNumbers
 	}
 	return out, nil
-}
-
-// DescribePlan describes a plan without its numbers, of no label and with the solver and schedule left out.
-func DescribePlan(p *solver.Plan) api.Plan {
-	out := api.Plan{
-		Format: api.PlanFormat, Version: api.PlanVersion, Label: -1, Steps: p.Steps(), NFE: p.NFE,
-		Predicts: api.PredictsFlow, History: p.History, States: p.States,
-	}
-	if p.Data {
-		out.Predicts = api.PredictsDenoised
-	}
-	return out
 }
 
 // classes returns the numbers of the plans of labels. Labels of one row of the schedule share theirs.
@@ -79,8 +77,7 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 			out[i].Labels = append(out[i].Labels, label)
 			continue
 		}
-		set := k.sched.Complete(k.set, row)
-		if parts := set.Parts(k.sched.J()) * (len(out) + 1); k.set.NFE > api.MaxPlan/parts {
+		if parts := k.sched.J() * (len(out) + 1); k.set.NFE > api.MaxPlan/parts {
 			return nil, api.Errorf(api.TooLarge, "a plan of %d evaluations in %d subspaces of all classes is too large",
 				k.set.NFE, parts).WithHint("At most %d evaluations, or fewer labels.", api.MaxPlan/parts)
 		}
@@ -88,35 +85,14 @@ func (k *planner) classes(labels []int32) (out []api.PlanClass, err error) {
 		if err != nil {
 			return nil, err
 		}
-		tails, err := solver.Tails(set, k.sched.Schedule, row)
+		tails, err := solver.Tails(k.set, k.sched.Schedule, row)
 		if err != nil {
 			return nil, err
 		}
 		index[row] = len(out)
-		out = append(out, api.PlanClass{Labels: []int32{label}, PlanNumbers: Numbers(p, tails)})
+		out = append(out, api.PlanClass{Labels: []int32{label}, PlanNumbers: catalog.Numbers(p, tails)})
 	}
 	return out, nil
-}
-
-// Numbers returns the numbers of a plan with its tails, which may be nil.
-func Numbers(p *solver.Plan, tails [][]solver.Stage) api.PlanNumbers {
-	out := api.PlanNumbers{T: p.T, Init: p.Init}
-	if bands := p.Coordinates; bands != nil {
-		out.Coordinates = &api.PlanCoordinates{
-			Height: bands.H, Width: bands.W, Channels: bands.C, Bands: bands.N, Axes: bands.Axes[bands.Row],
-		}
-	}
-	for _, stage := range p.Stages {
-		out.Stages = append(out.Stages, api.PlanStage(stage))
-	}
-	for _, tail := range tails {
-		stages := make([]api.PlanTail, len(tail))
-		for i, stage := range tail {
-			stages[i] = api.PlanTail{Alpha: stage.Alpha, Beta: stage.Beta}
-		}
-		out.Tails = append(out.Tails, stages)
-	}
-	return out
 }
 
 // labelsOf returns the classes of a plan, and whether it is a plan of several classes. They are −1 alone if the request

@@ -1,7 +1,9 @@
 package sampling
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/anisoflight/anisoflight/flight/api"
@@ -120,18 +122,12 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 	}
 	s := &sampling{sampler: k, planner: planner{model: m}}
 	s.h, s.w, s.c = m.ImageSize()
-	if s.sched, s.network, err = k.Catalog.ScheduleAndNetwork(req.Schedule, m); err != nil {
-		return nil, err
+	if req.Plan.Given() {
+		err = s.takePlan(&req)
+	} else {
+		err = s.takeSchedule(&req)
 	}
-	s.basis = s.network.Basis()
-	req = withScheduleSampler(req, s.sched)
-	if req.Grid, s.sched, err = m.OnLevels(req.Grid, s.sched); err != nil {
-		return nil, err
-	}
-	if s.set, err = settingsOf(req).Resolve(); err != nil {
-		return nil, err
-	}
-	if s.start, err = NewStart(s.sched, req.Start, m, s.basis); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if s.guide, s.hold, err = NewGuide(k.Catalog, req.Guided, m, s.basis); err != nil {
@@ -161,12 +157,54 @@ func (k *Sampler) newSampling(req api.Sample) (*sampling, error) {
 	return s, nil
 }
 
+// takeSchedule sets what a solver on a schedule needs, and completes the request.
+func (s *sampling) takeSchedule(req *api.Sample) (err error) {
+	if s.sched, s.network, err = s.sampler.Catalog.ScheduleAndNetwork(req.Schedule, s.model); err != nil {
+		return err
+	}
+	s.basis = s.network.Basis()
+	req.Solver = cmp.Or(req.Solver, api.DefaultSolver)
+	if req.Grid, s.sched, err = s.model.OnLevels(req.Grid, s.sched); err != nil {
+		return err
+	}
+	if s.set, err = settingsOf(*req).Resolve(); err != nil {
+		return err
+	}
+	law, err := s.sched.StartFor(req.Start)
+	if err == nil {
+		s.start, err = newStart(law, fmt.Sprintf("schedule %q", s.sched.Name), s.model, s.basis)
+	}
+	return err
+}
+
+// takePlan sets what a plan needs, and completes the request.
+func (s *sampling) takePlan(req *api.Sample) (err error) {
+	c := s.sampler.Catalog
+	if s.made, err = c.PlanNamed(req.Plan); err != nil {
+		return err
+	}
+	if err = s.made.CheckNetwork(s.model, req.OtherWeights); err != nil {
+		return err
+	}
+	if s.network, err = c.NetworkFor(s.made, s.model); err != nil {
+		return err
+	}
+	s.basis = s.network.Basis()
+	req.Solver = s.made.File.Solver
+	s.start, err = newStart(s.made.Start, "plan", s.model, s.basis)
+	return err
+}
+
 // resolvedRequest returns the request for the reply's metadata. Many labels are left out: they come back as a column.
 func (s *sampling) resolvedRequest() any {
 	r := s.req
 	if len(r.Labels) > 256 {
 		n := len(r.Labels)
 		r.N, r.Labels = &n, nil
+	}
+	if s.made != nil {
+		r.Plan = api.PlanRef{Name: cmp.Or(s.made.Name, s.made.File.Schedule)}
+		return r
 	}
 	r.Schedule = api.ScheduleRef{Name: s.sched.Name, T: s.req.Schedule.T}
 	r.Order = s.set.Order
@@ -178,6 +216,10 @@ func (s *sampling) note(label int32) error {
 	p, err := s.planFor(label)
 	if err != nil {
 		return err
+	}
+	if s.made != nil {
+		tables.Note(s.schema.Metadata, s.made.File.Notes)
+		return nil
 	}
 	tables.Note(s.schema.Metadata, notes(s.req, s.set, s.sched, s.model, p))
 	return nil
@@ -245,20 +287,16 @@ func (s *sampling) price(rows int64) (int64, error) {
 func (s *sampling) planAll(labels []int32) error {
 	rows := map[int]bool{}
 	for _, label := range labels {
-		row, err := s.sched.Row(int(label))
+		row, err := s.row(label)
 		if err != nil {
 			return err
 		}
 		rows[row] = true
 	}
-	set, err := s.sched.Complete(s.set, 0).Resolve()
-	if err != nil {
-		return err
-	}
 	const stageBytes, subspaceBytes = 200, 100
-	parts := int64(set.Parts(s.sched.J()))
-	bytes := api.SaturatingProduct(api.SaturatingProduct(int64(set.NFE), int64(len(rows))), stageBytes+subspaceBytes*parts)
-	if bytes > s.sampler.MaxBytes {
+	j := int64(s.basis.J())
+	bytes := api.SaturatingProduct(api.SaturatingProduct(int64(s.set.NFE), int64(len(rows))), stageBytes+subspaceBytes*j)
+	if bytes > s.sampler.MaxBytes { // a plan that was made has been read already
 		return api.Errorf(api.TooLarge, "Plans for %d rows of the schedule with these steps exceed max_bytes", len(rows)).
 			WithHint("Ask for fewer steps, or sample fewer classes at a time.")
 	}

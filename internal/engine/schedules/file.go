@@ -11,8 +11,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 )
@@ -34,80 +32,55 @@ func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.Sche
 	if err != nil {
 		return info, err
 	}
+	if made := s.Sampler(); made != nil {
+		return info, api.Errorf(api.BadSchedule, "The file is that of a sampler, %s, which 0.1 stored as a schedule", made.Solver).
+			WithHint("A server makes a plan of it in a data folder of 0.1. Remove sampler from the file to keep its paths alone.")
+	}
 	if s.Provenance() == nil {
 		s = c.WithProvenance(s, schedule.Provenance{Kind: "upload"})
 	}
 	parts := catalog.Parts{Schedule: s, Basis: b}
-	if parts.Start, err = decodePart("start", req.Start, checkpoint.StartFile); err != nil {
-		return info, err
-	}
-	if parts.Statistics, err = decodePart("statistics", req.Statistics, checkpoint.StatisticsFile); err != nil {
-		return info, err
-	}
-	if parts.Fitted, err = decodePart("fitted", req.Fitted, checkpoint.FittedFile); err != nil {
-		return info, err
-	}
-	if err := catalog.CheckParts(parts); err != nil {
+	if parts.Start, err = decodeStart(req.Start); err != nil {
 		return info, err
 	}
 	return c.StoreSchedule(req.Name, parts, req.Replace)
 }
 
-// decodePart reads a part of a schedule from the base64 of its file; nil for none.
-func decodePart[T any](field, text string, as checkpoint.Sidecar[T]) (*T, error) {
+// decodeStart reads a start from the base64 of its file; nil for none.
+func decodeStart(text string) (*start.Start, error) {
 	if text == "" {
 		return nil, nil
 	}
 	file, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, api.Errorf(api.BadRequest, "%s must be a file in base64: %v", field, err)
+		return nil, api.Errorf(api.BadRequest, "start must be a file in base64: %v", err)
 	}
-	part, err := as.Decode(file)
+	law, err := checkpoint.StartFile.Decode(file)
 	if err != nil {
-		return nil, api.Errorf(api.BadSchedule, "%s cannot be used: %w", field, err)
+		return nil, api.Errorf(api.BadSchedule, "start cannot be used: %w", err)
 	}
-	return part, nil
-}
-
-// ExportStatistics returns the statistics of a schedule as their file.
-func (k *Maker) ExportStatistics(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exportPart(k.Catalog, req, checkpoint.StatisticsFile, "kind geodesic and statistics",
-		func(s catalog.Schedule) *local.Statistics { return s.Statistics })
-}
-
-// ExportFitted returns the coefficients of a schedule as their file.
-func (k *Maker) ExportFitted(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exportPart(k.Catalog, req, checkpoint.FittedFile, "kind fit",
-		func(s catalog.Schedule) *solver.Fitted { return s.Fitted })
+	return law, nil
 }
 
 // ExportStart returns the start of a schedule as its file.
-func (k *Maker) ExportStart(_ context.Context, req api.ExportPart) (api.SchedulePart, error) {
-	return exportPart(k.Catalog, req, checkpoint.StartFile, "kind start",
-		func(s catalog.Schedule) *start.Start { return s.Start })
-}
-
-func exportPart[T any](
-	c *catalog.Catalog, req api.ExportPart, as checkpoint.Sidecar[T], maker string, of func(catalog.Schedule) *T,
-) (part api.SchedulePart, err error) {
-	s, err := c.ScheduleNamed(req.Schedule)
+func (k *Maker) ExportStart(_ context.Context, req api.ExportStart) (out api.StartFile, err error) {
+	s, err := k.Catalog.ScheduleNamed(req.Schedule)
 	if err != nil {
-		return part, err
+		return out, err
 	}
-	v := of(s)
-	if v == nil {
-		return part, api.Errorf(api.BadRequest, "The schedule %q has no %s", s.Name, as.Name()).
-			WithHint("Make one with MakeSchedule of %s.", maker)
+	if s.Start == nil {
+		return out, api.Errorf(api.BadRequest, "The schedule %q has no %s", s.Name, checkpoint.StartFile.Name()).
+			WithHint("Make one with MakeSchedule of kind start.")
 	}
-	if part.File, err = as.Encode(v); err != nil {
-		return part, err
+	if out.File, err = checkpoint.StartFile.Encode(s.Start); err != nil {
+		return out, err
 	}
-	if len(part.File) > api.MaxPart {
-		return part, api.Errorf(api.TooLarge, "%s of %q has %d bytes, a reply at most %d", as.Name(), s.Name,
-			len(part.File), api.MaxPart).WithHint("Copy it from the schedule's folder.")
+	if len(out.File) > api.MaxPart {
+		return out, api.Errorf(api.TooLarge, "The start of %q has %d bytes, a reply at most %d", s.Name, len(out.File),
+			api.MaxPart).WithHint("Copy it from the schedule's folder.")
 	}
-	part.Hash = fmt.Sprintf("%x", sha256.Sum256(part.File))
-	return part, nil
+	out.Hash = fmt.Sprintf("%x", sha256.Sum256(out.File))
+	return out, nil
 }
 
 // onBasis returns an imported schedule on a stored basis, and that basis. An empty name means the basis of the

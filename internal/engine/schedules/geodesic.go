@@ -44,7 +44,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	set := passes.GeodesicSettings{
 		T: req.T, Sampler: solver.Settings{NFE: req.NFE, SecondPoint: cmp.Or(req.SecondPoint, solver.Endpoint)},
 		G0: req.G0, C: req.C, Knots: req.Knots, Order: req.Order, Points: req.Points,
-		Samples: req.Samples, Seed: req.Seed, Family: family, Statistics: req.Statistics,
+		Samples: req.Samples, Seed: req.Seed, Family: family,
 	}
 	var g *passes.Geodesic
 	err = k.Batcher.Run(ctx, api.ThrottledProgress(progress), func(report func(done, total int)) (err error) {
@@ -55,7 +55,7 @@ func (k *Maker) geodesic(ctx context.Context, req api.GeodesicSchedule, progress
 	if err != nil {
 		return nil, err
 	}
-	out.parts = catalog.Parts{Schedule: g.Schedule, Basis: b, Statistics: g.Statistics}
+	out.parts = catalog.Parts{Schedule: g.Schedule, Basis: b}
 	out.energies = catalog.DescribeEnergies(g.Reports)
 	heun := set.Sampler
 	heun.Solver, heun.NFE = api.DefaultSolver, cmp.Or(heun.NFE, 9) // runs are judged by 9
@@ -86,10 +86,6 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 	if err != nil {
 		return nil, err
 	}
-	if base.Fitted != nil {
-		return nil, api.Errorf(api.BadRequest, "schedule must be one without fitted coefficients, which are for its own "+
-			"start, got %q", base.Name).WithHint("Make the start first, then fit on it.")
-	}
 	out.parts = base.Parts
 	if req.SigmaMax != 0 {
 		if out.parts.Schedule, err = base.Truncated(req.SigmaMax); err != nil {
@@ -105,9 +101,6 @@ func (k *Maker) startSchedule(ctx context.Context, req api.StartSchedule, progre
 		levels = m.Shape.Range
 	}
 	set := solver.Settings{Solver: "dpmpp2m", NFE: 5, Grid: solver.Grid{Kind: solver.GridPolynomial}}
-	if sampler := base.Sampler(); sampler != nil {
-		set = solver.Settings{Solver: sampler.Solver, Order: sampler.Order, NFE: sampler.NFE}
-	}
 	out.origin.Summary, err = k.worthOnLaw(ctx, req.Dataset, d, out.parts, set, levels)
 	if err != nil {
 		out.origin.Summary = fmt.Sprintf("not judged: %v", err)

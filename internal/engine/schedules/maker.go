@@ -24,7 +24,6 @@ type Maker struct {
 type newSchedule struct {
 	parts    catalog.Parts
 	origin   schedule.Provenance
-	fit      *api.Fit
 	energies []api.Energy
 }
 
@@ -42,10 +41,6 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 		out, err = k.geodesic(ctx, *kind, progress)
 	case *api.StartSchedule:
 		out, err = k.startSchedule(ctx, *kind, progress)
-	case *api.FitSchedule:
-		out, err = k.fit(ctx, *kind, progress)
-	case *api.FewSchedule:
-		out, err = k.few(ctx, *kind, progress)
 	case *api.FormulaSchedule:
 		out, err = scheduleByFormula(*kind)
 	}
@@ -58,7 +53,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakeSchedule, progress func(ap
 	}
 	out.parts.Schedule = k.Catalog.WithProvenance(out.parts.Schedule, out.origin)
 	info, err = k.Catalog.StoreSchedule(target.Name, out.parts, target.Replace)
-	info.Fit, info.Energies = out.fit, out.energies
+	info.Energies = out.energies
 	return info, err
 }
 

@@ -113,7 +113,11 @@ func benchAlong(s catalog.Schedule, law *gaussian.Spectrum, set solver.Settings,
 			return nil, nil, err
 		}
 	}
-	if plan, err = s.Plan(set, label, 0, 0, 0); err != nil {
+	row, err := s.Row(label)
+	if err != nil {
+		return nil, nil, err
+	}
+	if plan, err = solver.New(set, s.Schedule, row); err != nil {
 		return nil, nil, err
 	}
 	report, err = law.Bench(s.Basis, plan)

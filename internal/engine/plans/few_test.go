@@ -1,4 +1,4 @@
-package schedules
+package plans
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func TestDescribeFew(t *testing.T) {
 	try := func(name string, matched bool, distance float64) *search.Candidate {
 		d := search.Distances{distance, distance, distance}
 		return &search.Candidate{
-			Settings: solver.Settings{Solver: name, NFE: 3}, SigmaMax: 80, Levels: "polynomial", Samples: 64, Matched: matched,
+			Plan: &solver.Plan{NFE: 3}, Solver: name, SigmaMax: 80, Levels: "polynomial", Samples: 64, Matched: matched,
 			Distances: d, HeldOut: d, ODEError: 0.5,
 		}
 	}
@@ -31,7 +31,7 @@ func TestDescribeFew(t *testing.T) {
 			Chosen: other, Against: plain, Tries: []*search.Candidate{other, plain},
 		},
 	} {
-		f := DescribeFew("tiny", false, &r)
+		f := Describe("tiny", &r)
 		if !strings.HasPrefix(f.Summary, f.Chosen.Solver+" from sigma 80 (") || !strings.Contains(f.Summary, says) {
 			t.Errorf("summary %q, want %q", f.Summary, says)
 		}
