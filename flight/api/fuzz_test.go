@@ -24,7 +24,7 @@ func FuzzRequests(f *testing.F) {
 		`{"name":"a","stage":"pretrain","dataset":"d","network":{"model_type":"SongUNet","img_resolution":8},"kimg":1e-3}`,
 		`{"name":"a","kind":"geodesic","model":"m","dataset":"d"}`, `{"name":"a","kind":"fit","model":"m",` +
 			`"schedule":"s","nfe":3}`,
-		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"few","model":"m","dataset":"d","nfe":3}`,
+		`{"name":"a","kind":"cosine","T":4}`, `{"name":"a","kind":"start","dataset":"d"}`,
 		`{"schedule":"edm","points":256,"labels":[-1,0]}`, `{"run":"r","steps":3}`, `{"dataset":"d","offset":1,"limit":2}`,
 		`{"name":"b","kind":"pca_per_class","clusters":[[0,1],[2]],"dataset":"d","k":3,"replace":true}`,
 		`{"seed":1e400}`, `{"seed":-0}`, `{"":{"":[[[[[[]]]]]]}}`, "{\"\\u0000\":\"\\ud800\"}",

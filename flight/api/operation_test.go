@@ -67,7 +67,7 @@ func TestWhatIsGoneSaysWhatToDo(t *testing.T) {
 		}
 	}
 	err := decode([]byte(`{"name":"s","kind":"gaussian","dataset":"d","solver":"ab","nfe":3}`), new(MakeSchedule))
-	if want := "[BAD_REQUEST] The kind gaussian is gone since 0.1. Kind few"; err == nil ||
+	if want := "[BAD_REQUEST] The kind gaussian is gone since 0.1. MakePlan"; err == nil ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

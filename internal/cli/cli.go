@@ -75,14 +75,14 @@ environment over the file.`,
   anisoflight serve --data data
   anisoflight train --name digits --config configs/digits-pretrain.yaml
   anisoflight sample --model digits --n 64 --steps 9 --out digits.png`,
-		Specs: []command.Spec{serve.Spec, trainSpec, sampleSpec, doctorSpec, fsckSpec},
+		Specs: []command.Spec{serve.Spec, trainSpec, sampleSpec, fewSpec, doctorSpec, fsckSpec},
 	}.Command()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(command.FlagError)
 	root.Version = fmt.Sprintf("anisoflight %s %s %s/%s", command.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 	root.SetVersionTemplate("{{.Version}}\n")
-	for _, g := range []command.Group{modelGroup, schedules.Group, basisGroup, serve.TokenGroup} {
+	for _, g := range []command.Group{modelGroup, schedules.Group, planGroup, basisGroup, serve.TokenGroup} {
 		root.AddCommand(g.Command())
 	}
 	root.AddCommand(newData(), &cobra.Command{

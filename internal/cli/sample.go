@@ -26,7 +26,8 @@ import (
 var sampleRequest = slices.DeleteFunc(connect.Fields(new(api.Sample),
 	command.Option{Name: "n", Otherwise: "64 without --labels"},
 	command.Option{Name: "labels", Usage: "one image per label: a list such as 0,1,2 or 0-9"},
-	command.Option{Name: "steps", Otherwise: "18 without --nfe"},
+	command.Option{Name: "steps", Otherwise: "18 without --nfe and --plan"},
+	command.Option{Name: "plan", Usage: "name of a stored plan, or its `file`, which ends in .json, in place of a solver"},
 ), func(o command.Option) bool {
 	return slices.Contains([]string{"offset", "weights", "every", "dtype", "layout", "batch_bytes"}, o.Name)
 })
@@ -42,6 +43,7 @@ If the model's data are not images, the NPZ has float32 in the data's units, and
 shows each of 1 or 3 channels from its minimum to its maximum.`,
 	Example: `  anisoflight sample --model digits --n 64 --steps 9 --out digits.png
   anisoflight sample --model digits --labels 0-9 --solver ab --nfe 5
+  anisoflight sample --model digits --plan five.json --out few.png
   anisoflight sample --model digits --n 10000 --nfe 9 --second-point endpoint --out digits.npz`,
 	Options: slices.Concat(sampleRequest, []command.Option{
 		{Name: "out", Default: "samples.png", Usage: "`file` to write: .png or .npz"},
@@ -68,6 +70,13 @@ func runSample(ctx context.Context, e command.Env) error {
 		return err
 	}
 	fields := e.Request(sampleRequest)
+	if plan, ok := fields["plan"].(string); ok {
+		whole, err := planOf(plan)
+		if err != nil {
+			return err
+		}
+		fields["plan"] = whole
+	}
 	if err := completeSample(fields); err != nil {
 		return command.Usagef(e.Cmd, "%w", err)
 	}
@@ -108,7 +117,8 @@ func completeSample(fields map[string]any) error {
 	}
 	_, steps := fields["steps"]
 	_, nfe := fields["nfe"]
-	if !steps && !nfe && !explicit {
+	_, plan := fields["plan"]
+	if !steps && !nfe && !explicit && !plan {
 		fields["steps"] = 18
 	}
 	return nil

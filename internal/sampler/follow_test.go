@@ -89,20 +89,23 @@ func TestFollowIsThePlan(t *testing.T) {
 		{"two levels", dct, []float64{4, 1.5}, "heun", false},
 		{"two levels from the law", dct, []float64{4, 1.5}, "ipndm", true},
 		{"a basis that mixes frequencies", haar, []float64{5, 2}, "dpmpp2m", true},
-		{"coordinates", basis.None(4, 4), []float64{4}, solver.LocalName, false},
+		{"coordinates", basis.None(4, 4), []float64{4}, "local", false},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			exact := ensembletest.Smooth(4, 2)
 			exact.Basis = q.basis
-			set := solver.Settings{Solver: q.solver, NFE: 4}
-			if q.solver == solver.LocalName {
-				set.Statistics, err = exact.Statistics(t.Context(), 16, nil, func(int, int) {})
+			levels := path(t, q.basis, q.ends...)
+			var plan *solver.Plan
+			if q.solver == "local" { // coefficients for each frequency
+				statistics, err := exact.Statistics(t.Context(), 16, nil, func(int, int) {})
 				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			plan, err := solver.New(set, path(t, q.basis, q.ends...), 0)
-			if err != nil {
+				plan, err = statistics.Sampler(0).On([]float64{2, 1.2, 0.6, 0.2, 0.1}).Plan(levels)
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if plan, err = solver.New(solver.Settings{Solver: q.solver, NFE: 4}, levels, 0); err != nil {
 				t.Fatal(err)
 			}
 			evaluations := 0

@@ -314,6 +314,9 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels str
 		if known == nil {
 			return nil, nil
 		}
+		if path, err = schedule.EDM(known[0]*known[0], f.G0); err != nil {
+			return nil, err
+		}
 		set = solver.Settings{Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: known}}
 	}
 	return plainCandidate(set, path, levels)

@@ -91,7 +91,7 @@ const (
 	configFile   = "config.json"
 	weightsFile  = "model.safetensors"
 	scheduleFile = "schedule.json"
-	basisFile    = "basis.safetensors"
+	BasisFile    = "basis.safetensors"
 	classesFile  = "classes.json"
 )
 

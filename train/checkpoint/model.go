@@ -104,7 +104,7 @@ func (m *Model) configPart() part {
 }
 
 func (m *Model) scheduleParts() []part {
-	return []part{schedulePart(&m.Schedule, true), basisPart(basisFile, &m.Basis, true)}
+	return []part{schedulePart(&m.Schedule, true), basisPart(BasisFile, &m.Basis, true)}
 }
 
 // SaveModel writes m as the folder dir, which appears whole or not at all, and sets m.Hash. An existing folder is an

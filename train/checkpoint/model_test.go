@@ -166,8 +166,8 @@ func TestBrokenModels(t *testing.T) {
 			*f.Lookup(conv) = safetensors.FromInt64s(conv, []int{8, 1, 3, 3}, make([]int64, 72))
 		}), weightsFile, conv},
 		"schedule":        {func(f map[string][]byte) { f[scheduleFile] = []byte(`{}`) }, scheduleFile, ""},
-		"basis":           {func(f map[string][]byte) { f[basisFile] = []byte(`{}`) }, basisFile, ""},
-		"basis of others": {func(f map[string][]byte) { f[basisFile] = f[weightsFile] }, basisFile, "*"},
+		"basis":           {func(f map[string][]byte) { f[BasisFile] = []byte(`{}`) }, BasisFile, ""},
+		"basis of others": {func(f map[string][]byte) { f[BasisFile] = f[weightsFile] }, BasisFile, "*"},
 	} {
 		path := broken(t, c.change)
 		_, err := LoadModel(path)
@@ -197,7 +197,7 @@ func TestCheckModel(t *testing.T) {
 			f.Lookup("model.map_layer0.bias").Name = "model.extra"
 			*f.Lookup("model.map_layer1.bias") = safetensors.FromInt64s("model.map_layer1.bias", []int{32}, make([]int64, 32))
 		})(files)
-		files[basisFile] = []byte("hello")
+		files[BasisFile] = []byte("hello")
 	}))
 	var got []string
 	for _, err := range faults {

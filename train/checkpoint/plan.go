@@ -17,7 +17,7 @@ func SavePlan(dir string, plan, law, vectors []byte) error {
 		files[StartFile.Name()] = law
 	}
 	if vectors != nil {
-		files[basisFile] = vectors
+		files[BasisFile] = vectors
 	}
 	return writeFolder(dir, files, true)
 }
@@ -32,7 +32,7 @@ func LoadPlan(dir string) (plan, law, vectors []byte, err error) {
 			}
 		}
 		return struct{}{}, readParts(folder, []part{
-			{planFile, false, keep(&plan)}, {StartFile.Name(), true, keep(&law)}, {basisFile, true, keep(&vectors)},
+			{planFile, false, keep(&plan)}, {StartFile.Name(), true, keep(&law)}, {BasisFile, true, keep(&vectors)},
 		})
 	})
 	return plan, law, vectors, err

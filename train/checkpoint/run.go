@@ -109,7 +109,7 @@ func LoadRun(dir string) (*Run, error) {
 			{networkFile, true, r.decodeNetwork},
 			{stateFile, false, r.decodeState},
 			schedulePart(&r.Schedule, true),
-			basisPart(basisFile, &r.Basis, true),
+			basisPart(BasisFile, &r.Basis, true),
 			basisPart(familyFile, &r.Family, true),
 		})
 	})

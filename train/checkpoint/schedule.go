@@ -39,7 +39,7 @@ func LoadSchedule(dir string) (Schedule, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (s Schedule, err error) {
 		err = readParts(folder, []part{
 			schedulePart(&s.Schedule, false),
-			basisPart(basisFile, &s.Basis, true),
+			basisPart(BasisFile, &s.Basis, true),
 			StartFile.part(&s.Start),
 		})
 		return s, err
@@ -65,9 +65,9 @@ func addSchedule(files map[string][]byte, s *schedule.Schedule, b *basis.Basis) 
 	if b != nil && b.Kind() == basis.KindDense {
 		out, err := EncodeBasis(b)
 		if err != nil {
-			return inFile(basisFile, err)
+			return inFile(BasisFile, err)
 		}
-		files[basisFile] = out
+		files[BasisFile] = out
 	}
 	return nil
 }
@@ -117,9 +117,9 @@ func splitLabels(text string) (labels []int, err error) {
 func DecodeBasis(b []byte) (*basis.Basis, error) {
 	f, err := safetensors.Decode(b)
 	if err != nil {
-		return nil, inFile(basisFile, err)
+		return nil, inFile(BasisFile, err)
 	}
-	fail := func(tensor, msg string) error { return &Error{File: basisFile, Tensor: tensor, Msg: msg} }
+	fail := func(tensor, msg string) error { return &Error{File: BasisFile, Tensor: tensor, Msg: msg} }
 	var clusters [][]int
 	var vectors [][][]float64
 	var size []int // [H, W]
@@ -138,7 +138,7 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 		}
 		values, err := t.Float64s()
 		if err != nil {
-			return nil, inFile(basisFile, err)
+			return nil, inFile(BasisFile, err)
 		}
 		clusters = append(clusters, labels)
 		vectors = append(vectors, slices.Collect(slices.Chunk(values, size[0]*size[1])))
@@ -147,7 +147,7 @@ func DecodeBasis(b []byte) (*basis.Basis, error) {
 		return nil, fail("", "must have vectors")
 	}
 	out, err := basis.Clusters(size[0], size[1], clusters, vectors)
-	return out, inFile(basisFile, err)
+	return out, inFile(BasisFile, err)
 }
 
 // SaveBasis writes a basis that has vectors as the folder dir, which appears whole or not at all.
@@ -156,13 +156,13 @@ func SaveBasis(dir string, b *basis.Basis, replace bool) error {
 	if err != nil {
 		return err
 	}
-	return writeFolder(dir, map[string][]byte{basisFile: file}, replace)
+	return writeFolder(dir, map[string][]byte{BasisFile: file}, replace)
 }
 
 // LoadBasis is the inverse of SaveBasis. A file that is missing or cannot be used is an *[Error].
 func LoadBasis(dir string) (*basis.Basis, error) {
 	return readFolder(dir, func(folder *atomicdir.Stored) (b *basis.Basis, err error) {
-		err = basisPart(basisFile, &b, false).read(folder)
+		err = basisPart(BasisFile, &b, false).read(folder)
 		return b, err
 	})
 }

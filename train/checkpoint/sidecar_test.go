@@ -10,12 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/anisoflight/anisoflight/schedule"
-	"github.com/anisoflight/anisoflight/schedule/basis"
-	"github.com/anisoflight/anisoflight/schedule/local"
-	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint/safetensors"
 )
@@ -41,53 +36,6 @@ func startOf(t *testing.T, perClass bool) *start.Start {
 	return s
 }
 
-// someStatistics are those of images of 1×2 pixels in two channels, each frequency a band.
-func someStatistics(t *testing.T, labels []int) *local.Statistics {
-	t.Helper()
-	rows := make([]local.Row, max(len(labels), 1))
-	for r := range rows {
-		v := float64(r + 1)
-		rows[r] = local.Row{Variance: []float64{v, 0.1, 0, 2}, Gain: [][]float64{{0.9, v / 10, 0, 1.2}, {0.1, 0.2, 0.3, 0.4}}}
-	}
-	rows[0].Axes = []float64{0, 1, -1, 0, 0.6, 0.8, -0.8, 0.6}
-	s, err := local.New(basis.Bands{H: 1, W: 2, C: 2, N: 2}, labels, []float64{0.1, 3}, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// bandStatistics has axes and gains that differ by band.
-func bandStatistics(t *testing.T, bands basis.Bands) *local.Statistics {
-	t.Helper()
-	row := local.Row{Gain: make([][]float64, 2)}
-	for part := range bands.Parts() {
-		axis := make([]float64, bands.C)
-		axis[(part+part/bands.C)%bands.C] = 1
-		row.Axes = append(row.Axes, axis...)
-		row.Variance = append(row.Variance, float64(part))
-		for p := range row.Gain {
-			row.Gain[p] = append(row.Gain[p], 1/float64(1+p+part))
-		}
-	}
-	s, err := local.New(bands, nil, []float64{0.1, 3}, []local.Row{row})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func someFitted() *solver.Fitted {
-	return &solver.Fitted{
-		Sigma: []float64{80, 3, 0.002},
-		Weights: solver.Weights{
-			Alpha: [][]float64{{1, 2}, {0.1, 0.3}},
-			Beta:  [][][]float64{{{0.5}, {0.25}}, {{1, 0, -0.5}, {0.125, 0, 2}}},
-		},
-		Tails: []solver.Weights{{Alpha: [][]float64{{0.2, 0.4}}, Beta: [][][]float64{{{0.75}, {1.5}}}}},
-	}
-}
-
 // comesBack returns what is read of a value's file, which must have the same bytes when it is written again.
 func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 	t.Helper()
@@ -105,7 +53,7 @@ func comesBack[T any](t *testing.T, kind Sidecar[T], v *T) *T {
 	return back
 }
 
-// TestSidecarsComeBack: with every bit, shared or by class; rows of coefficients are filled up with zeros.
+// TestSidecarsComeBack: with every bit, shared or by class.
 func TestSidecarsComeBack(t *testing.T) {
 	law := &start.Law{H: 2, W: 3, C: 2, Mean: make([]float64, 12), Variance: slices.Repeat([]float64{2}, 12)}
 	level, err := start.New(start.Settings{Covariance: start.DCT}, map[int]*start.Law{start.Shared: law})
@@ -116,29 +64,6 @@ func TestSidecarsComeBack(t *testing.T) {
 		if back := comesBack(t, StartFile, s); !reflect.DeepEqual(back, s) {
 			t.Errorf("%+v came back as %+v", s, back)
 		}
-	}
-	for _, labels := range [][]int{nil, {0, 3}} {
-		s := someStatistics(t, labels)
-		back := comesBack(t, StatisticsFile, s)
-		diff := cmp.Diff(labels, back.Labels()) + cmp.Diff(s.Sigma(), back.Sigma())
-		for r := range s.Rows() {
-			diff += cmp.Diff(s.At(r), back.At(r))
-		}
-		if diff != "" {
-			t.Error(diff)
-		}
-	}
-	for _, bands := range []basis.Bands{{H: 4, W: 6, C: 2, N: 5}, {H: 512, W: 512, C: 3, N: 64}} {
-		s := bandStatistics(t, bands)
-		if back := comesBack(t, StatisticsFile, s); !reflect.DeepEqual(back, s) {
-			t.Errorf("statistics in %+v came back in %+v", bands, back.Bands())
-		}
-	}
-	fitted := someFitted()
-	back := comesBack(t, FittedFile, fitted)
-	fitted.Beta[0] = [][]float64{{0.5, 0, 0}, {0.25, 0, 0}}
-	if diff := cmp.Diff(fitted, back); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -223,25 +148,6 @@ func TestBadSidecars(t *testing.T) {
 	} {
 		refuses(t, StartFile, law, name, c.change, c.want)
 	}
-	statistics := someStatistics(t, nil)
-	refuses(t, StatisticsFile, statistics, "format", meta("format", "other"), "format")
-	refuses(t, StatisticsFile, statistics, "no gain", without("gain.-1"), "gain.-1")
-	refuses(t, StatisticsFile, statistics, "no rows", without("variance.-1"), "sigma")
-	refuses(t, StatisticsFile, statistics, "shape", shaped("axes.-1", 2, 4, 1), "axes.-1")
-	refuses(t, StatisticsFile, statistics, "levels", shaped("sigma", 2, 1), "sigma")
-	inBands := bandStatistics(t, basis.Bands{H: 4, W: 6, C: 2, N: 5})
-	for key, value := range map[string]string{"bands": "0", "height": "1000000", "width": "x"} {
-		refuses(t, StatisticsFile, inBands, key, meta(key, value), "metadata that cannot be read")
-	}
-	refuses(t, StatisticsFile, inBands, "other bands", meta("bands", "9"), "axes must be")
-	withoutBands := func(f *safetensors.File) { delete(f.Metadata, "bands") }
-	refuses(t, StatisticsFile, inBands, "no bands", withoutBands, "metadata that cannot be read")
-	for _, name := range []string{"sigma", "alpha", "beta", "alpha.1"} {
-		refuses(t, FittedFile, someFitted(), "without", without(name), name)
-	}
-	long := someFitted()
-	long.Tails[0] = long.Weights
-	refuses(t, FittedFile, long, "a long tail", func(*safetensors.File) {}, "must have at most 1 steps, in 2 parts")
 	if _, err := StartFile.Decode([]byte("x")); err == nil {
 		t.Error("a file of one byte is a start")
 	}

@@ -45,7 +45,7 @@ class Sampling(Connection):
         guide: str | None = None,
         schedule: str | Mapping[str, Any] | None = None,
         start: str | None = None,
-        plan: Mapping[str, Any] | None = None,
+        plan: str | Mapping[str, Any] | None = None,
         other_weights: bool | None = None,
         every: int | None = None,
         dtype: str | None = None,

@@ -124,10 +124,12 @@ func groupArgs(cmd *cobra.Command, args []string) error {
 // gone has what to type in place of the commands of 0.1, by the group and the command.
 var gone = map[string]string{
 	"schedule bench":      "measure samplers with python -m anisoflight.fid calc; docs/fid.md",
-	"schedule nodes":      "search levels and solver on a model with anisoflight schedule few; docs/schedules.md",
+	"schedule nodes":      "search levels and solver on a model with anisoflight few; docs/schedules.md",
+	"schedule few":        "type anisoflight few, which writes a plan, and sample with --plan; docs/schedules.md",
+	"schedule fit":        "anisoflight few fits coefficients, too, and writes a plan; docs/schedules.md",
 	"anisoflight compare": "measure samplers with python -m anisoflight.fid calc --metrics ode-error; docs/fid.md",
 	"anisoflight advise": "data inspect prints the standard deviation, T and c of the data; schedule predict compares " +
-		"subspaces, schedule few searches a sampler",
+		"subspaces, few searches a sampler",
 }
 
 // Release is the version of the tree, set by the program.

@@ -91,7 +91,7 @@ func MakeCommand(s command.Spec, action string, request any, doing string, chang
 		return WithServer(ctx, e, func(c *client.Client) error {
 			p := command.NewProgress(e.Err, e.Log, doing)
 			defer p.Close()
-			reply, err := c.Action(ctx, action, fields, func(m api.Meta) { showMeta(p, m) })
+			reply, err := c.Action(ctx, action, fields, func(m api.Meta) { ShowMeta(p, m) })
 			if err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func Collect(ctx context.Context, e command.Env, op string, fields map[string]an
 			if m.Meta["event"] == "start" && json.Unmarshal([]byte(m.Schema.Metadata["notes"]), &notes) == nil {
 				Notes(e.Err, notes)
 			}
-			showMeta(p, m.Meta)
+			ShowMeta(p, m.Meta)
 			if m.Batch.Rows > 0 || m.Meta["event"] == "warning" {
 				take(m)
 			}
@@ -213,9 +213,9 @@ func Notes(w io.Writer, notes []string) {
 	}
 }
 
-// showMeta shows the progress that a message reports: the steps of the current part, with the number of finished parts
+// ShowMeta shows the progress that a message reports: the steps of the current part, with the number of finished parts
 // as a note, or the number of rows sent.
-func showMeta(p *command.Progress, m api.Meta) {
+func ShowMeta(p *command.Progress, m api.Meta) {
 	switch m["event"] {
 	case "progress":
 		note := ""

@@ -22,10 +22,9 @@ file of a schedule and Client.put_schedule uploads it.`,
 	Example: `  anisoflight schedule list
   anisoflight schedule show --schedule digits
   anisoflight schedule geodesic --name digits-geo --model digits --dataset digits
-  anisoflight schedule start --name digits-start --dataset digits --sigma-max 10
-  anisoflight schedule few --name few --model digits --dataset digits --nfe 5`,
+  anisoflight schedule start --name digits-start --dataset digits --sigma-max 10`,
 	Specs: []command.Spec{
-		listSpec, showSpec, geodesicSpec, startSpec, fewSpec, fitSpec, predictSpec,
+		listSpec, showSpec, geodesicSpec, startSpec, predictSpec,
 	},
 }
 
@@ -45,7 +44,7 @@ var showSpec = command.Spec{
 	}, connect.FolderOptions),
 	JSON: true,
 	Run: func(ctx context.Context, e command.Env) error {
-		shown := map[string]any{} // the columns of EvaluateSchedule, and the file's sampler and provenance
+		shown := map[string]any{} // the columns of EvaluateSchedule, and the file's provenance
 		var table connect.Table
 		err := connect.WithServer(ctx, e, func(c *client.Client) error {
 			request := map[string]any{"schedule": e.Value("schedule")}
@@ -57,10 +56,8 @@ var showSpec = command.Spec{
 			if err != nil {
 				return err
 			}
-			for _, name := range []string{"sampler", "provenance"} {
-				if text := file[name]; text != nil {
-					shown[name] = text
-				}
+			if text := file["provenance"]; text != nil {
+				shown["provenance"] = text
 			}
 			request["points"] = e.Whole("points")
 			s, b, _, err := client.ReadAll(c.Get(ctx, "EvaluateSchedule", request))
@@ -74,9 +71,6 @@ var showSpec = command.Spec{
 			return err
 		}
 		return e.Show(shown, func(w io.Writer) error {
-			if sampler, ok := shown["sampler"]; ok {
-				fmt.Fprintf(w, "sampler %s\n", sampler)
-			}
 			if provenance, ok := shown["provenance"]; ok {
 				if err := command.PrintJSON(w, provenance); err != nil {
 					return err

@@ -231,8 +231,16 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	solvers := []string{"ipndm", "dpmpp2m"}
+	var known []float64 // to which the search with images keeps, without statistics of the denoiser
+	for k := range 64 {
+		known = append(known, 80*math.Pow(0.002/80, float64(k)/63))
+	}
+	levels, err := json.Marshal(known)
+	if err != nil {
+		t.Fatal(err)
+	}
 	among, err := search.Few(t.Context(), m, law, search.Settings{
-		NFE: 3, Solvers: solvers, Samples: 64, G0: 1e-9, T: 6400, Label: none,
+		NFE: 3, Solvers: solvers, Samples: 64, G0: 1e-9, T: 6400, Label: none, Levels: known,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,8 +252,9 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for request, want := range map[string]*search.FewResult{
-		`{"shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"]}`: among,
-		`{"shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`:                           alone,
+		`{"shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"],"levels":` + string(levels) +
+			`}`: among,
+		`{"shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`: alone,
 	} {
 		c := offer(t, m, images, request)
 		end := c.answerAll(-1)
@@ -350,7 +359,7 @@ func TestOfferedAnswersThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := say(c.answer()...); err != nil || c.last.Meta["ask"] != "follow" {
+	if err := say(c.answer()...); err != nil || c.last.Meta["ask"] != "residuals" {
 		t.Errorf("after the images: %v, %v", c.last.Meta, err)
 	}
 }
