@@ -22,17 +22,17 @@ import anisoflight
 ROOT = Path(__file__).parents[2]
 
 REFERENCE = {
-    "Client": ["client.Client", "client.connect", "serve.serve"],
-    "Samples and data sets": ["samples.Samples", "samples.Dataset"],
-    "Schedules and plans": ["schedule.Schedule", "plan.Plan"],
-    "Runs": ["run.Run"],
+    "Client": ["serving.client.Client", "serving.client.connect", "serving.local.serve"],
+    "Samples and data sets": ["wire.samples.Samples", "wire.samples.Dataset"],
+    "Schedules and plans": ["plans.schedule.Schedule", "plans.plan.Plan"],
+    "Runs": ["operations.training.Run"],
     "Figures": ["figures"],
     "Widgets": ["widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "fid.builtin", "fid"],
     "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
-    "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
+    "Loops of your own, diffusers": ["plans.plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }
 """The Python package's pages, and the names on each."""

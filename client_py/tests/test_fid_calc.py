@@ -16,9 +16,9 @@ import pytest
 from anisoflight import LocalClient
 from anisoflight.fid.__main__ import main
 from anisoflight.fid.builtin import principal_features
-from anisoflight.fid.measure import Stretch
 from anisoflight.fid.reference import load_reference, save_arrays
 from anisoflight.fid.sources import CONVERGED, ServerSamples
+from anisoflight.fid.stretches import Stretch
 from anisoflight.images import Pixels, to_float
 from anisoflight.moments import Moments, frechet_distance
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .pictures import Picture
+from ..wire.pictures import Picture
 
 _MISSED = 1e-3  # part of the data's variance
 _IMAGES, _NUMBERS = 2**10, 2**25  # least number of images, and values, that are measured

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..client import Client
 from ..data import Item, open_source
-from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, NotFiniteError
-from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
+from ..plans.storage import basis_bytes
+from ..serving.client import Client
+from ..wire.pictures import check_alike
 from ..wire.tensors import to_numpy
 from .errors import FidError
 

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ..client import Client
 from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
 from ..files import path_of
 from ..files.temporary import TemporaryFolder
-from ..serve import model_report, serve
+from ..serving.client import Client
+from ..serving.local import model_report, serve
 
 VARIANTS = ("uniform", "edm", "midpoint")
 """Further rows of Heun's method: the original network uniform in t of EDM's schedule; EDM's noise levels; and the

@@ -14,9 +14,9 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError, bad_model, bad_tensor
-from ..networks import Network, ddpm
+from ..plans.numpy_or_torch import exactly
+from ..plans.parametrizations import Network, ddpm
 from ..subspaces import Subspaces
-from ..tensors import exactly
 from .meaning import meaning, network_of, range_of
 from .trial import Trial, sample_shape, trial_of
 from .wrapping import compute_type, config_shape, evaluating, execution_device, unwrapped

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..client import Client
 from ..errors import BadRequestError, bad_tensor
 from ..latents import latents
-from ..offering import Question, offer
-from ..plan import Plan
-from ..serve import serve
+from ..plans.numpy_or_torch import exactly
+from ..plans.plan import Plan
+from ..serving.client import Client
+from ..serving.local import serve
 from ..start import Start
 from ..subspaces import Coordinates
-from ..tensors import exactly
 from ..wire.progress import Progress
 from .denoiser import Denoiser
+from .offering import Question, offer
 from .trial import sample_shape
 from .wrapping import of_diffusers
 

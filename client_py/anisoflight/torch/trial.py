@@ -8,20 +8,18 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import AnisoflightError, bad_model, bad_tensor, warn
-from ..networks import Network
+from ..plans.parametrizations import Network
 from .meaning import network_of, parametrization
 
-if TYPE_CHECKING:
-    from .denoiser import Denoiser
-
-    Tensor = torch.Tensor
-
+Tensor = torch.Tensor
+Denoiser = Any
+"""A `Denoiser`, whose module imports this one."""
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # Euler steps of a sample, noise levels, least values of all samples
 _SCALES, _CHANGE = 4, 1e-3  # first noise levels that are tried; the change of an answer that is noticed

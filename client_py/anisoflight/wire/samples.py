@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import images as pictures
-from .errors import BadRequestError, warn
-from .files.temporary import whole_file
-from .wire.tensors import to_numpy
+from .. import images as pictures
+from ..errors import BadRequestError, warn
+from ..files.temporary import whole_file
+from .tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -130,7 +130,7 @@ class ImageTable(Sequence[Array]):
 
     def to_pil(self) -> list[Any]:
         """Images of Pillow, of mode L or RGB, made from `to_pictures`."""
-        from .data.pictures import image_of
+        from .pictures import image_of
 
         return [image_of(picture) for picture in self.to_pictures()[0]]
 

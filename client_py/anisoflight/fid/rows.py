@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..files.cells import Cells
 from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
+from .cells import Cells
 from .errors import FidError
 from .features import Features
-from .measure import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 from .neighbours import Neighbours
 from .reference import Reference
+from .stretches import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 
 FULL = 50_000
 """Number of samples of a published FID."""
