@@ -22,16 +22,16 @@ import anisoflight
 ROOT = Path(__file__).parents[2]
 
 REFERENCE = {
-    "Client": ["serving.client.Client", "serving.client.connect", "serving.local.serve"],
-    "Samples and data sets": ["wire.samples.Samples", "wire.samples.Dataset"],
-    "Schedules and plans": ["plans.schedule.Schedule", "plans.plan.Plan"],
-    "Runs": ["operations.training.Run"],
+    "Client": ["Client", "connect", "serve"],
+    "Samples and data sets": ["Samples", "Dataset"],
+    "Schedules and plans": ["Schedule", "Plan"],
+    "Runs": ["Run"],
     "Figures": ["figures"],
     "Widgets": ["widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "fid.builtin", "fid"],
-    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
+    "Networks of torch": ["torch.Denoiser", "torch.few"],
     "Loops of your own, diffusers": ["plans.plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }

@@ -16,7 +16,7 @@ from .errors import FidError
 from .features import for_each, for_reference
 from .networks import Loading
 from .reference import Reference, floor_of, floor_sizes, load_reference
-from .rows import METRICS, NEIGHBOURS, Job, Measurement, measured, needs_rows, plan_of, state_of, versions
+from .rows import METRICS, NEIGHBOURS, Job, Measurement, measured, needs_rows, remaining_work, state_of, versions
 from .shards import merge, share_of, write_shard
 from .sources import PROBES, Files, ServerDataset, ServerSamples, Source, server_versions
 from .stretches import Pace, Stretch, bounds, look, see, stretch_file
@@ -211,7 +211,7 @@ def calc(args: argparse.Namespace) -> None:
         print(f"{args.out}: shard {args.shard}, {count} images")
         return
     measurements[0].require_enough(first)
-    plan = plan_of(images)
+    plan = remaining_work(images)
     if args.dry_run:
         print("\n".join(plan))
         return
