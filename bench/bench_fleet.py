@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import anisoflight
+from anisoflight.fid import fleet
 from anisoflight.fid.__main__ import main
+from anisoflight.fid.cells import rows_of
 from anisoflight.fid.table import half_range
-from anisoflight.files.cells import rows_of
-from anisoflight.fleet import sampling
 
 NETWORK = {"img_resolution": 16, "img_channels": 3, "model_channels": 32, "channel_mult": [1, 2], "num_blocks": 1}
 
@@ -28,7 +28,7 @@ def quiet(*arguments: object) -> None:
         assert main([str(argument) for argument in arguments]) == 0
 
 
-class Started(sampling.Fleet):
+class Started(fleet.Fleet):
     """Actors whose server and program are there before the clock starts."""
 
     began = 0.0
@@ -42,7 +42,7 @@ class Started(sampling.Fleet):
 
 
 def run(count: int, stretch: int, repeats: int) -> None:
-    sampling.Fleet = Started
+    fleet.Fleet = Started
     seconds: dict[str, list[float]] = {}
     distances = set()
     with tempfile.TemporaryDirectory() as name:

@@ -21,7 +21,7 @@ import pandas as pd
 import anisoflight
 from anisoflight import images as pixels
 from anisoflight.fid.builtin import classifier_features, principal_features
-from anisoflight.files.cells import Cells, rows_of
+from anisoflight.fid.cells import Cells, rows_of
 from anisoflight.moments import Moments, frechet_distance
 from studies.features import edge_features
 from studies.reports.page import spread

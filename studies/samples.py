@@ -25,7 +25,7 @@ from anisoflight.images import grid
 if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.images import Pixels
-    from anisoflight.schedule import Schedule
+    from anisoflight.plans.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, GAP, BANNER = 5, 12, 24

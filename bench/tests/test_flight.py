@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 
 def test_bench_flight() -> None:

@@ -13,11 +13,14 @@ Flight::
         client.sample("digits", n=16, steps=9)
 
 Begin with `connect` or `serve`: both return a `Client`, whose methods are the operations.
+
+The modules here and the packages convert, data, diffusers, fid, figures, recipe, torch and widgets are public. Inside,
+`serving` starts and reaches a server, `operations` are the client's methods, `plans` are samplers and schedules as
+numbers, `wire` is what is sent, and `files` what is written.
 """
 
 from pathlib import Path as _Path
 
-from .client import Client, connect
 from .errors import (
     AccessError,
     AnisoflightError,
@@ -37,12 +40,13 @@ from .errors import (
     TooLargeError,
     UnavailableError,
 )
-from .gone import gone as _gone
-from .plan import Plan
-from .run import Run
-from .samples import Dataset, Samples
-from .schedule import Schedule
-from .serve import LocalClient, serve
+from .errors import gone as _gone
+from .operations.training import Run
+from .plans.plan import Plan
+from .plans.schedule import Schedule
+from .serving.client import Client, connect
+from .serving.local import LocalClient, serve
+from .wire.samples import Dataset, Samples
 
 __all__ = [
     "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",

@@ -4,7 +4,7 @@ import os
 import sys
 
 from .errors import ServerStartError
-from .serve import find_binary
+from .serving.local import find_binary
 
 if __name__ == "__main__":
     try:

@@ -3,7 +3,7 @@
     pipe.scheduler = plan.scheduler(pipe)
     pipe(num_inference_steps=plan.steps)
 
-It needs the packages diffusers and torch, and no server. `networks` describes the kinds of networks.
+It needs the packages diffusers and torch, and no server. `plans.parametrizations` describes the kinds of networks.
 """
 
 import base64
@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 
 from .errors import BadRequestError, warn
-from .plan import Plan, Stage, Stages, stages_of
+from .plans.numpy_or_torch import working
+from .plans.plan import Plan, Stage, Stages, stages_of
 from .start import Start
-from .tensors import working
 
 try:
     import torch  # pyright: ignore[reportMissingImports]

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -212,3 +212,14 @@ def say(text: object) -> None:
     """Write a line to stderr."""
     stderr.write(f"{text}\n")
     stderr.flush()
+
+
+def gone(owner: str, instead: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module, or of a class without self, that says what replaces a name."""
+
+    def attribute(name: str) -> Any:
+        if name in instead:
+            raise BadRequestError(f"{owner}.{name} is gone since 0.1: {instead[name]}")
+        raise AttributeError(f"{owner} has no attribute {name!r}")
+
+    return attribute

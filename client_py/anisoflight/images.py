@@ -18,9 +18,6 @@ from .wire.tensors import images_of, integers, layout_of
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
-MAX_PIXELS = 1 << 26
-"""Most pixels of an image that is read, 8192 × 8192; a file that claims more is not decoded."""
-
 IMAGES = ("image", "images", "img", "sample", "samples", "pixel_values", "arr_0")
 LABELS = ("label", "labels", "arr_1")
 """Names of columns and arrays, in files and in memory; the first that exists is used."""

@@ -36,8 +36,8 @@ from .errors import bad_schedule
 from .files import path_of
 from .files.temporary import whole_file
 from .latents import latents
+from .plans.numpy_or_torch import like
 from .subspaces import Coordinates, Subspaces, orthonormal
-from .tensors import like
 from .wire.tensors import array_of
 
 __all__ = ["START_FILE", "Start", "latents"]

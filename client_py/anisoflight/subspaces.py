@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .tensors import Constants, like
+from .plans.numpy_or_torch import Constants, like
 
 Array = np.ndarray[Any, Any]
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from anisoflight.files.cells import rows_of
+from anisoflight.fid.cells import rows_of
 
 SAMPLED = ["--steps", "1,3", "--seeds", "0-79,500-549", "--checkpoint", "10", "--features", "pixels", "--quiet"]
 NETWORK = {

@@ -11,7 +11,7 @@ from small import measured
 
 import anisoflight
 from anisoflight.fid.__main__ import main
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 ROOT = Path(__file__).parents[2]
 SLURM, KUBERNETES = (ROOT / "configs" / "fleet" / name for name in ("slurm.sh", "kubernetes.yml"))

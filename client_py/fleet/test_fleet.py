@@ -12,8 +12,8 @@ import pytest
 from small import known, measured
 
 import anisoflight
+from anisoflight.fid import fleet
 from anisoflight.fid.__main__ import main
-from anisoflight.fleet import sampling
 
 ray = pytest.importorskip("ray")
 
@@ -43,7 +43,7 @@ def test_what_is_lost_is_replaced(
 ) -> None:
     killed: list[int] = []
 
-    class Watched(sampling.Fleet):
+    class Watched(fleet.Fleet):
         def expect(self, *arguments: Any) -> None:
             super().expect(*arguments)
             worker, server = ray.get(self.workers[0].processes.remote())
@@ -67,7 +67,7 @@ def test_what_is_lost_is_replaced(
                 time.sleep(0.1)
             assert not any(map(alive, self.before))
 
-    monkeypatch.setattr(sampling, "Fleet", Watched)
+    monkeypatch.setattr(fleet, "Fleet", Watched)
     assert with_ray(folder, tmp_path / "rows.jsonl", *(["--ray", "1"] if victim == "only actor" else [])) == 0
     assert killed
     assert measured(tmp_path / "rows.jsonl") == one

@@ -15,7 +15,7 @@ import pytest
 from small import NETWORK
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 STAGES: dict[str, list[str]] = {

@@ -9,7 +9,7 @@ from network_fixtures import networks
 from zoo import CONTEXT, ROWS
 
 from anisoflight import Client
-from anisoflight.networks import edm
+from anisoflight.plans.parametrizations import edm
 from anisoflight.torch import Denoiser
 from anisoflight.torch.wrapping import wrap
 

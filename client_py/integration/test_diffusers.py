@@ -45,7 +45,7 @@ from network import trained
 from anisoflight import AnisoflightWarning, Client, Plan
 from anisoflight.diffusers import Scheduler
 from anisoflight.errors import AnisoflightError
-from anisoflight.networks import Network, ddpm, flow
+from anisoflight.plans.parametrizations import Network, ddpm, flow
 
 Ask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 

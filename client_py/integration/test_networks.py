@@ -28,7 +28,7 @@ from zoo import CONTEXT, ROWS, Context
 
 from anisoflight import Client
 from anisoflight.errors import AnisoflightError
-from anisoflight.networks import edm
+from anisoflight.plans.parametrizations import edm
 from anisoflight.torch import Denoiser, Exported, export, parametrization, service
 from anisoflight.wire.tensors import to_numpy
 

@@ -22,17 +22,17 @@ import anisoflight
 ROOT = Path(__file__).parents[2]
 
 REFERENCE = {
-    "Client": ["client.Client", "client.connect", "serve.serve"],
-    "Samples and data sets": ["samples.Samples", "samples.Dataset"],
-    "Schedules and plans": ["schedule.Schedule", "plan.Plan"],
-    "Runs": ["run.Run"],
+    "Client": ["Client", "connect", "serve"],
+    "Samples and data sets": ["Samples", "Dataset"],
+    "Schedules and plans": ["Schedule", "Plan"],
+    "Runs": ["Run"],
     "Figures": ["figures"],
     "Widgets": ["widgets.Previews", "widgets.LossCurve"],
     "Image files": ["data"],
     "EDM checkpoints": ["convert"],
     "Fréchet distances": ["moments", "fid.builtin", "fid"],
-    "Networks of torch": ["torch.denoiser.Denoiser", "torch.searching.few"],
-    "Loops of your own, diffusers": ["plan.Stages", "diffusers"],
+    "Networks of torch": ["torch.Denoiser", "torch.few"],
+    "Loops of your own, diffusers": ["plans.plan.Stages", "diffusers"],
     "Errors": ["errors"],
 }
 """The Python package's pages, and the names on each."""

@@ -32,7 +32,7 @@ import pyarrow.flight as fl
 import wire
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 CLIENTS = 4
 RUN = {"stage": "pretrain", "network": wire.NETWORK, "batch": 8, "kimg": 1000}

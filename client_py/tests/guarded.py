@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 SCOPES = ("read", "sample", "train", "admin")
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight import convert, data, fid, files, operations, wire
+from anisoflight import convert, data, fid, files, operations, plans, serving, wire
 
 ELSEWHERE = ("anisoflight.diffusers",)
 """These need packages that only `make test-integration` has."""
 
 MODULES = [
     name
-    for package in (anisoflight, convert, data, fid, files, operations, wire)
+    for package in (anisoflight, convert, data, fid, files, operations, plans, serving, wire)
     for _, name, is_package in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     if not is_package and name not in ELSEWHERE and (not name.endswith("__main__") or package in (data, fid))
 ]

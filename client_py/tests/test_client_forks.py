@@ -11,7 +11,7 @@ import pytest
 
 import anisoflight
 from anisoflight import Client, LocalClient
-from anisoflight.run import Run
+from anisoflight.operations.training import Run
 
 FORK = """
 import os, sys

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from anisoflight import AnisoflightWarning, images
-from anisoflight.samples import Samples
+from anisoflight.wire.samples import Samples
 from anisoflight.wire.tensors import table_of, tensor_column
 
 ROOT = Path(__file__).parents[2]

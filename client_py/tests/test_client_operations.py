@@ -19,7 +19,7 @@ from test_wire_cancel import becomes_idle
 
 import anisoflight
 from anisoflight import Client, LocalClient, NotFiniteError
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 from anisoflight.wire.calls import Connection
 from anisoflight.wire.tensors import table_of, tensor_column
 

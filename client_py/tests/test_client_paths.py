@@ -13,10 +13,10 @@ import anisoflight
 from anisoflight import BadRequestError, LocalClient, Plan, ServerStartError, serve
 from anisoflight.curve import Curve
 from anisoflight.data import open_source
-from anisoflight.fid.measurement import state_of
+from anisoflight.fid.rows import state_of
 from anisoflight.files.temporary import whole_file
-from anisoflight.program import address_of
-from anisoflight.serve import find_binary
+from anisoflight.serving.commands import address_of
+from anisoflight.serving.local import find_binary
 from anisoflight.start import Start
 
 GO = ["--device", "go"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from anisoflight import BadRequestError, Client
-from anisoflight.networks import ddpm, denoiser, edm, flow
-from anisoflight.plan import Plan
+from anisoflight.plans.parametrizations import ddpm, denoiser, edm, flow
+from anisoflight.plans.plan import Plan
 from anisoflight.subspaces import Coordinates, Subspaces, radial_bands
 
 T = 400.0

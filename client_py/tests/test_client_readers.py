@@ -12,7 +12,7 @@ from safetensors.numpy import save
 
 from anisoflight import BadRequestError, Plan
 from anisoflight.curve import Curve
-from anisoflight.files.schedules import basis_of, read_with_basis
+from anisoflight.plans.storage import basis_of, read_with_basis
 from anisoflight.start import Start
 
 ROOT = Path(__file__).resolve().parents[2]

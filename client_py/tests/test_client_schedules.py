@@ -13,8 +13,8 @@ import pytest
 
 import anisoflight
 from anisoflight import Client
-from anisoflight.files.schedules import basis_bytes, basis_of
-from anisoflight.schedule import Schedule
+from anisoflight.plans.schedule import Schedule
+from anisoflight.plans.storage import basis_bytes, basis_of
 
 KNOTS = pd.DataFrame({"subspace": [0, 0, 0, 1, 1], "t": [0, 3, 10, 0, 10], "g": [1e-9, 0.1, 100, 1e-9, 100]})
 

@@ -21,7 +21,7 @@ from wire import NETWORK, within
 
 from anisoflight import AnisoflightError, ServerStartError, UnavailableError, connect, serve
 from anisoflight.files.temporary import TemporaryFolder
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 
 def program(folder: Path, body: str) -> Path:

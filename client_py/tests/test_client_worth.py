@@ -12,8 +12,8 @@ from conftest import pictures
 from scipy.fft import dctn, idctn
 
 import anisoflight
-from anisoflight.plan import Plan
-from anisoflight.serve import find_binary
+from anisoflight.plans.plan import Plan
+from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.usefixtures("model", "dataset")
 QUIET: dict[str, Any] = {"replace": True, "progress": False}

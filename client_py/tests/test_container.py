@@ -15,7 +15,7 @@ import pytest
 import wire
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from anisoflight.convert import BadModelError, UnsupportedNetworkError, convert
 from anisoflight.convert.__main__ import main
 from anisoflight.convert.folder import verify
 from anisoflight.errors import NameTakenError, ServerStartError
-from anisoflight.serve import model_report
+from anisoflight.serving.local import model_report
 
 CHECKPOINTS = Path(__file__).parent / "testdata" / "checkpoints"
 NETWORKS = Path(__file__).parents[2] / "internal" / "testing" / "fixtures" / "testdata" / "networks"

@@ -19,10 +19,10 @@ from test_data_transforms import encoded, picture
 
 import anisoflight
 from anisoflight.data import Conversion, DataError, Source, inspect, open_source, upload, write_folder, write_zip
-from anisoflight.data.pictures import decoded
 from anisoflight.data.scale import _chosen
 from anisoflight.errors import AnisoflightWarning, BadRequestError
 from anisoflight.wire.intake import columns_of, dataset_batches, pieces_of
+from anisoflight.wire.pictures import decoded
 from anisoflight.wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]

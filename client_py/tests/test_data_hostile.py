@@ -22,7 +22,7 @@ from pickles import Call, Name
 from test_data_formats import DOT, WRITERS, binary_batch, python2_batch, tarred, written, zipped
 from test_data_transforms import encoded, picture
 
-from anisoflight.data import Conversion, DataError, files, open_source
+from anisoflight.data import Conversion, DataError, folders, open_source
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ def test_damaged_zips(tmp_path: Path) -> None:
 
 def test_large_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry is never unpacked beyond its bound."""
-    monkeypatch.setattr(files, "MAX_ENCODED", 1 << 16)
+    monkeypatch.setattr(folders, "MAX_ENCODED", 1 << 16)
     path = zipped(tmp_path / "a.zip", {"a.png": bytes(1 << 22)}, compression=zipfile.ZIP_DEFLATED)
     assert len(path.read_bytes()) < 1 << 14
     assert "has more than 65,536 bytes, which no such file has" in refusal(path).message

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anisoflight.data.pictures import decoded, pixels_of
 from anisoflight.data.transforms import check, transformed
+from anisoflight.wire.pictures import decoded, pixels_of
 
 Array = np.ndarray[Any, Any]
 

@@ -32,7 +32,7 @@ from test_data_formats import python3_batch, tarred
 import anisoflight
 from anisoflight.data.__main__ import parser as data_parser
 from anisoflight.fid.__main__ import parser as fid_parser
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ import pytest
 from anisoflight import LocalClient
 from anisoflight.fid.__main__ import main
 from anisoflight.fid.builtin import principal_features
-from anisoflight.fid.measure import Stretch
 from anisoflight.fid.reference import load_reference, save_arrays
 from anisoflight.fid.sources import CONVERGED, ServerSamples
+from anisoflight.fid.stretches import Stretch
 from anisoflight.images import Pixels, to_float
 from anisoflight.moments import Moments, frechet_distance
 
@@ -95,7 +95,7 @@ def test_fewer_than_fifty_thousand_are_refused_before_anything_is_drawn(
 ) -> None:
     calc.arguments.remove("--allow-fewer")
     assert main([*calc.arguments, "--nfe", "3", "--seeds", "0-49999,50000-50099"]) == 1
-    assert "anisoflight: digits, nfe 3, seeds 50000-50099: 100 images; FID is of 50000" in capsys.readouterr().err
+    assert "anisoflight: digits, nfe 3, seeds 50000-50099: FID needs 50000 images, got 100" in capsys.readouterr().err
     assert not calc.out.exists()
 
 

@@ -17,10 +17,10 @@ from anisoflight.data import DataError
 from anisoflight.errors import AnisoflightWarning
 from anisoflight.fid.errors import FidError
 from anisoflight.fid.features import Features, for_calc, for_reference
-from anisoflight.fid.measure import Pace, Seen, look, see
 from anisoflight.fid.networks import Loading
 from anisoflight.fid.reference import Reference, load_reference
 from anisoflight.fid.sources import Files
+from anisoflight.fid.stretches import Pace, Seen, look, see
 from anisoflight.images import png
 from anisoflight.moments import Moments
 

@@ -12,8 +12,8 @@ import pytest
 from anisoflight import LocalClient
 from anisoflight.fid import table
 from anisoflight.fid.__main__ import main
+from anisoflight.fid.cells import Cells, rows_of
 from anisoflight.fid.sources import ServerSamples
-from anisoflight.files.cells import Cells, rows_of
 from anisoflight.images import Pixels
 
 SAMPLED = ["--steps", "1,2", "--seeds", "3-62,100-149", "--checkpoint", "20", "--metrics", "precision-recall,ode-error"]

@@ -17,4 +17,4 @@ def test_the_wheel_holds_the_package_alone(tmp_path: Path) -> None:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
     source = (path.relative_to(ROOT) for path in PACKAGE.rglob("*") if path.is_file())
     assert files == {path.as_posix() for path in source if "__pycache__" not in path.parts}
-    assert {"anisoflight/client.py", "anisoflight/py.typed", "anisoflight/fid/published.json"} <= files
+    assert {"anisoflight/serving/client.py", "anisoflight/py.typed", "anisoflight/fid/published.json"} <= files

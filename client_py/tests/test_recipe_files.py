@@ -12,7 +12,7 @@ import pytest
 from anisoflight.recipe.__main__ import _check_data, _within, main
 from anisoflight.recipe.recipe import Recipe, RecipeError, _read, load
 from anisoflight.recipe.stages import Place, Stage, most_ratio, stages_of
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PLACE = Place(Path("data"), "f")

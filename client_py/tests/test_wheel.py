@@ -22,7 +22,7 @@ from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
 import hatch_build
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def test_the_installed_program_and_package_work_together(environment: Path, whee
 
 
 def test_the_installed_program_goes_before_the_path(environment: Path) -> None:
-    found = call(environment, "python", "-c", "from anisoflight.serve import find_binary; print(find_binary())")
+    found = call(environment, "python", "-c", "from anisoflight.serving.local import find_binary; print(find_binary())")
     assert found.strip() == str(environment / "bin/anisoflight")
     assert find_binary() != found.strip()
 

@@ -18,7 +18,7 @@ import pytest
 import wire
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 RUN = {"stage": "pretrain", "dataset": "blocks", "batch": 8, "T": 400, "network": wire.NETWORK}
 

@@ -15,7 +15,7 @@ import wire
 from guarded import SCOPES, certificate, new_token
 
 import anisoflight
-from anisoflight.serve import find_binary
+from anisoflight.serving.local import find_binary
 
 
 @dataclass

@@ -4,7 +4,7 @@
 //
 //   - flight/api/fields_generated.go: the words of each field, for the help of flags;
 //   - flight/client/operations_generated.go: the methods of the Go client;
-//   - client_py/anisoflight/contract.py: which operations may be repeated, and the fields in docstrings;
+//   - client_py/anisoflight/wire/contract.py: which operations may be repeated, and the fields in docstrings;
 //   - the signature of Client.sample in Python, the tables of docs/wire.md and the scopes of docs/operation.md, between
 //     markers.
 //
@@ -43,7 +43,7 @@ func derive(root string) (map[string]string, error) {
 		return nil, err
 	}
 	sample := reflect.TypeFor[api.Sample]()
-	files := map[string]string{"client_py/anisoflight/contract.py": c.contract()}
+	files := map[string]string{"client_py/anisoflight/wire/contract.py": c.contract()}
 	if files["flight/api/fields_generated.go"], err = c.goFile(); err != nil {
 		return nil, err
 	}

@@ -26,13 +26,13 @@ import numpy as np
 import torch
 
 import anisoflight
+from anisoflight.fid.cells import Cells
 from anisoflight.fid.features import for_each
 from anisoflight.fid.networks import Loading
 from anisoflight.fid.reference import load_reference
 from anisoflight.fid.sources import ServerDataset
-from anisoflight.files.cells import Cells
 from anisoflight.moments import Moments, frechet_distance
-from anisoflight.plan import Plan
+from anisoflight.plans.plan import Plan
 from anisoflight.recipe.recipe import load
 from anisoflight.torch import Denoiser, few
 from studies.reports import diffuserspage as page

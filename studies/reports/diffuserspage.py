@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from anisoflight.files.cells import rows_of
+from anisoflight.fid.cells import rows_of
 from studies.floors import floor
 from studies.reports.page import Page, difference, spread
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import anisoflight
 from anisoflight.errors import AnisoflightError, NotFoundError, UnavailableError
 from anisoflight.fid.__main__ import main as fid
-from anisoflight.files.cells import Cells
+from anisoflight.fid.cells import Cells
 from anisoflight.recipe.recipe import load
 from anisoflight.recipe.stages import Place
 from anisoflight.recipe.twin import generate

@@ -28,12 +28,12 @@ from scipy.optimize import least_squares
 
 import anisoflight
 from anisoflight import images as pixels
+from anisoflight.fid.cells import Cells
 from anisoflight.fid.features import for_calc
 from anisoflight.fid.networks import Loading
 from anisoflight.fid.reference import load_reference
-from anisoflight.files.cells import Cells
 from anisoflight.moments import Moments, frechet_distance
-from anisoflight.plan import Plan
+from anisoflight.plans.plan import Plan
 from anisoflight.start import latents
 from anisoflight.subspaces import dct_rows
 from studies.features import edge_features

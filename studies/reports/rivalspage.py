@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from anisoflight.files.cells import rows_of
+from anisoflight.fid.cells import rows_of
 from studies.floors import floor
 from studies.reports.learnedpage import FAILED, HELD, OPEN, Verdict
 from studies.reports.page import Page, spread, with_bounds

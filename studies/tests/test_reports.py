@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anisoflight.files.cells import rows_of
+from anisoflight.fid.cells import rows_of
 from studies import floors, rival
 from studies.floors import floor
 from studies.reports import diffuserspage, learned, learnedpage, real, rivalspage

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import anisoflight
-from anisoflight.plan import Plan
+from anisoflight.plans.plan import Plan
 from studies import floors
 from studies.reports import rivals
 from studies.reports import rivalspage as page

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..program import ended, exit_with, path_of
+from ..serving.commands import ended, exit_with, path_of
 from . import convert
 
 _LICENCE = (

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from ..errors import NameTakenError, ServerStartError
-from ..serve import model_report
+from ..serving.local import model_report
 from ..wire.progress import Progress
 from .errors import BadModelError, UnsafePickleError
 from .values import Tensor

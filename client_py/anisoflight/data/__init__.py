@@ -6,7 +6,7 @@
         upload(client, "afhqv2", Conversion(source, size=(64, 64)))
 
 ``python -m anisoflight.data`` is the command; docs/data.md lists the formats. Images are read one after the other,
-never all at once. Begin with `opening`; formats are the modules `files`, `arrays`, `cifar` and `tables`.
+never all at once. Begin with `opening`; formats are the modules `folders`, `arrays`, `cifar` and `tables`.
 """
 
 from .conversion import Conversion

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import say
 from ..images import shortlist
-from ..program import add_folder, ended, exit_with, folder_server, path_of
+from ..serving.commands import add_folder, ended, exit_with, folder_server, path_of
 from .conversion import Conversion
 from .inspection import inspect
 from .opening import read_source

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..images import IMAGES, LABELS, find_columns, labels_of, like_labels, shortlist
 from ..wire.intake import pixels_in
-from .pictures import channels_last
+from ..wire.pictures import MAX_PIXELS
 from .source import DataError, Item, Source, named
 
 _PIECE = 1 << 20  # bytes that are read at a time
@@ -32,6 +32,24 @@ def rows(images: Array, labels: Array | None, name: str = "", first: int = 0) ->
 def has_labels(labels: Array | None) -> bool:
     """Whether any image has a label."""
     return labels is not None and bool((labels >= 0).any())
+
+
+def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
+    """Images as `Client.put_dataset` takes them, an array or a column of Arrow, as a view [n, H, W, C].
+
+    >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
+    (5, 32, 32, 3)
+    """
+    array, layout = pixels_in(images, layout)
+    if layout == "CHW":
+        array = np.moveaxis(array, 1, 3)
+    _, height, width, channels = array.shape
+    message = f"has images of {height}×{width} pixels in {channels} channels;"
+    if height * width * channels > 4 * MAX_PIXELS:
+        raise ValueError(f"{message} they have at most {4 * MAX_PIXELS:,} values")
+    if channels > 4 and array.dtype == np.uint8:
+        raise ValueError(f"{message} bytes have 1 to 4 channels")
+    return array
 
 
 def npy(path: Path, layout: str | None = None) -> Source:

@@ -13,9 +13,9 @@ from ..convert.names import IN_CHECKPOINTS
 from ..convert.unpickler import Names, Unpickler
 from ..convert.values import Buildable, Scalars
 from ..images import labels_of, shortlist
+from ..wire.pictures import read_at_most
 from .arrays import rows
-from .files import hidden
-from .pictures import read_at_most
+from .folders import hidden
 from .source import DataError, Item, Source, named
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

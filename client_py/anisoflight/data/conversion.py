@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from ..wire.pictures import Picture, check_alike, checked
 from ..wire.progress import Progress
-from .pictures import Picture, check_alike, checked
 from .source import DataError, Item, Source, named
 from .transforms import check, transformed
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..wire.pictures import checked
 from .conversion import each
-from .pictures import checked
 from .scale import Scale
 from .source import DataError, Source, named
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from ..errors import warn
 from ..files import path_of
 from ..images import shortlist
-from . import arrays, cifar, files, tables
+from . import arrays, cifar, folders, tables
 from .source import DataError, Source, named
 
 LABELS = ("auto", "listed", "folder", "none")
@@ -63,7 +63,7 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
             return source
         if not under and (batches := sorted(file for file in path.glob("data_batch_*") if file.is_file())):
             return cifar.from_files(path, batches)
-        return files.folder(path, labels, under)
+        return folders.folder(path, labels, under)
     if path.exists() and not path.is_file():
         raise DataError(path, "", "is no file or folder; images are not read from pipes, sockets or devices")
     with path.open("rb") as file:
@@ -74,7 +74,7 @@ def _open(path: Path, labels: str, layout: str | None, under: str) -> Source:
         raise DataError(path, "", "is empty")
     match head[:4]:
         case b"PK\x03\x04" | b"PK\x05\x06":
-            return files.archive(path, labels, layout, under)
+            return folders.archive(path, labels, layout, under)
         case b"\x93NUM":
             return arrays.npy(path, layout)
         case b"PAR1" | b"ARRO" | b"\xff\xff\xff\xff":

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .pictures import Picture
+from ..subspaces import dct_rows
+from ..wire.pictures import Picture
 
 _MISSED = 1e-3  # part of the data's variance
 _IMAGES, _NUMBERS = 2**10, 2**25  # least number of images, and values, that are measured
@@ -40,7 +41,7 @@ class Scale:
         values = picture / 127.5 - 1 if picture.dtype == np.uint8 else picture.astype(np.float64)
         if self.units:
             values = (values - self.units["mean"]) / self.units["scale"]
-        values = _cosines(width) @ np.tensordot(_cosines(height), values, 1)
+        values = dct_rows(width) @ np.tensordot(dct_rows(height), values, 1)
         self.images += 1
         before = values - self.mean
         self.mean += before / self.images
@@ -70,11 +71,3 @@ def _chosen(number: int, count: int, size: int) -> bool:
     """Whether one of `count` images of `size` values is measured: ⌊k·count/n⌋ for k < n is, where n are."""
     n = min(count, max(_IMAGES, _NUMBERS // size))
     return -(-number * n // count) * count < (number + 1) * n
-
-
-def _cosines(n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The orthonormal DCT-II [frequency, place]."""
-    k = np.arange(n)
-    rows = np.sqrt(2 / n) * np.cos(np.pi / n * np.outer(k, k + 0.5))
-    rows[0] = np.sqrt(1 / n)
-    return rows

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import AnisoflightError, BadRequestError
-from .pictures import Picture
+from ..wire.pictures import Picture
 
 
 class DataError(BadRequestError):

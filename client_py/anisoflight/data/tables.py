@@ -14,8 +14,8 @@ from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem
 
 from ..images import IMAGES, LABELS, labels_of, like_labels
-from .arrays import columns_by_rule, has_labels, rows
-from .pictures import channels_last, decoded
+from ..wire.pictures import decoded
+from .arrays import channels_last, columns_by_rule, has_labels, rows
 from .source import DataError, Item, Source, named
 
 Array = np.ndarray[Any, Any]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..client import Client
 from ..files.temporary import whole_file
-from ..serve import serve
+from ..serving.client import Client
+from ..serving.local import serve
+from ..wire.pictures import Picture, image_of
 from .conversion import Conversion
-from .files import FILE
-from .pictures import Picture, image_of
+from .folders import FILE
 from .source import DataError
 
 UPLOADS = ("--device", "go", "--max-upload-bytes", str(1 << 50))

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from PIL import Image
 
-from ..images import MAX_PIXELS
-from .pictures import Picture, image_of
+from ..wire.pictures import MAX_PIXELS, Picture, image_of
 
 _Resampling = Image.Resampling
 

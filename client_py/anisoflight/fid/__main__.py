@@ -9,17 +9,17 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ..program import add_server, connected, ended, exit_with, path_of, positive, value_of
+from ..serving.commands import add_server, connected, ended, exit_with, path_of, positive, value_of
 from ..wire.calls import DEFAULT_LOCATION
 from ..wire.progress import Progress
 from .errors import FidError
 from .features import for_each, for_reference
-from .measure import Pace, Stretch, bounds, look, see, stretch_file
-from .measurement import METRICS, NEIGHBOURS, Job, Measurement, measured, needs_rows, plan_of, state_of, versions
 from .networks import Loading
 from .reference import Reference, floor_of, floor_sizes, load_reference
+from .rows import METRICS, NEIGHBOURS, Job, Measurement, measured, needs_rows, remaining_work, state_of, versions
 from .shards import merge, share_of, write_shard
 from .sources import PROBES, Files, ServerDataset, ServerSamples, Source, server_versions
+from .stretches import Pace, Stretch, bounds, look, see, stretch_file
 from .table import METRICS as COLUMNS
 from .table import NFES, markdown, sections
 
@@ -187,7 +187,7 @@ def calc(args: argparse.Namespace) -> None:
         benchmark = args.benchmark or reference.provenance.get("source", {}).get("dataset") or path.stem
         jobs.append(partial(Job, method=args.method or name, benchmark=benchmark))
     if args.ray:
-        from ..fleet.sampling import Fleet, Setup
+        from .fleet import Fleet, Setup
 
         if not samples or args.shard is not None:
             raise FidError("--ray needs --model, and excludes --shard", "BAD_REQUEST")
@@ -211,7 +211,7 @@ def calc(args: argparse.Namespace) -> None:
         print(f"{args.out}: shard {args.shard}, {count} images")
         return
     measurements[0].require_enough(first)
-    plan = plan_of(images)
+    plan = remaining_work(images)
     if args.dry_run:
         print("\n".join(plan))
         return

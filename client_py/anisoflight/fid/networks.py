@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from PIL.Image import Resampling
 
-from ..data.pictures import image_of
 from ..images import Pixels
+from ..wire.pictures import image_of
 from .errors import FidError, needs
 
 Array = np.ndarray[Any, Any]

@@ -22,9 +22,9 @@ from ..files.temporary import whole_file
 from ..wire.progress import Progress
 from .errors import FidError
 from .features import Features
-from .measure import Bounds, Look, Pace, Stretch, bounds, stretch_file
-from .measurement import Job, Measurement, needs_rows, state_of
 from .reference import load_reference, save_arrays
+from .rows import Job, Measurement, needs_rows, state_of
+from .stretches import Bounds, Look, Pace, Stretch, bounds, stretch_file
 
 _FORMAT = 1
 _SHARD = re.compile(r"(\d+)/(\d+)")

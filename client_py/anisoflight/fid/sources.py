@@ -5,8 +5,8 @@ A source returns any range of its images as uint8 batches [n, H, W, C], so that 
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..client import Client
 from ..data import Item, open_source
-from ..data.pictures import check_alike
 from ..data.source import named
 from ..errors import AnisoflightError, NotFiniteError
-from ..files.schedules import basis_bytes
 from ..images import Pixels, to_uint8
+from ..plans.storage import basis_bytes
+from ..serving.client import Client
+from ..wire.pictures import check_alike
 from ..wire.tensors import to_numpy
 from .errors import FidError
 
@@ -39,6 +39,8 @@ class Source(Protocol):
     """Images that can be counted and read."""
 
     count: int
+    evaluations: Collection[int] = ()
+    """NFE that a server counted for the images so far; empty for images that are no samples."""
 
     def identity(self) -> dict[str, Any]:
         """Everything that the images depend on, as JSON."""
@@ -52,6 +54,10 @@ class Source(Protocol):
         """Images start … stop−1 in order, in batches of any size [n, H, W, C]."""
         ...
 
+    def ode_errors(self, start: int, stop: int) -> Array:
+        """Squared errors of the probes among images start … stop−1; empty for images that are no samples."""
+        return np.zeros(0)
+
 
 def _fields(what: str) -> FidError:
     """The error of values in other units."""
@@ -60,7 +66,7 @@ def _fields(what: str) -> FidError:
 
 
 @dataclass
-class ServerSamples:
+class ServerSamples(Source):
     """Samples of a model for the seeds first … first + count − 1, with options of Sample."""
 
     client: Client
@@ -72,8 +78,7 @@ class ServerSamples:
     """The class of all images; None: the server draws it, or there are none."""
     probes: int = 0
     """The first images, whose ODE error is measured."""
-    evaluations: set[int] = field(default_factory=set)
-    """NFE that the server counted for the samples so far."""
+    evaluations: Collection[int] = ()
 
     def __post_init__(self) -> None:
         described = self.client.describe_model(self.model)
@@ -134,7 +139,7 @@ class ServerSamples:
 
     def read(self, start: int, stop: int) -> Iterator[Pixels]:
         for batch in self._drawn(start, stop, self.options, "uint8"):
-            self.evaluations.update(np.unique(to_numpy(batch["nfe"])).tolist())
+            self.evaluations = {*self.evaluations, *np.unique(to_numpy(batch["nfe"])).tolist()}
             yield to_numpy(batch["sample"])
 
     def ode_errors(self, start: int, stop: int) -> Array:
@@ -168,7 +173,7 @@ class ServerSamples:
 
 
 @dataclass
-class ServerDataset:
+class ServerDataset(Source):
     """A data set on the server; float32 images are rounded to uint8 as samples are."""
 
     client: Client
@@ -202,7 +207,7 @@ class ServerDataset:
         return (message.batch for message in self.client.stream("Dataset", request) if message.batch.num_rows)
 
 
-class Files:
+class Files(Source):
     """Images of one shape at a path, with labels if a file lists them."""
 
     def __init__(self, path: Path) -> None:

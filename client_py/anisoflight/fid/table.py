@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..errors import say
 from ..files import path_of
-from ..files.cells import rows_of
+from .cells import rows_of
 
 _LARGER = ("precision", "recall", "density", "coverage")  # is better
 METRICS = ("frechet", *_LARGER, "ode_error")

@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ..gone import gone
+from ..errors import gone
 from ..subspaces import Subspaces
 
 __all__ = ["COLOURS", "POINTS", "STYLE", "axes", "components", "paper", "ratio", "reverse", "variances"]

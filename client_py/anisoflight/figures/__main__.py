@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from matplotlib import pyplot
 
-from ..program import add_server, connected, ended, exit_with, path_of
+from ..serving.commands import add_server, connected, ended, exit_with, path_of
 from . import paper, reverse
 
 

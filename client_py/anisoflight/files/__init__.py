@@ -1,4 +1,4 @@
-"""Files of schedules, plans and measurements, locks, and temporary folders."""
+"""Paths that users give, files that appear complete or not at all, locks, and temporary folders."""
 
 import os
 from pathlib import Path

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..contract import FIELDS
+from ..wire.contract import FIELDS
 
 F = TypeVar("F", bound="Callable[..., object]")
 

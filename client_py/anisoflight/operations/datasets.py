@@ -7,10 +7,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import BadRequestError
-from ..listing import frame_of
-from ..samples import Dataset, ImageTable
 from ..wire.calls import Connection
 from ..wire.intake import PixelRange, dataset_batches, dataset_table, pieces_of
+from ..wire.listing import frame_of
+from ..wire.samples import Dataset, ImageTable
 from ..wire.tensors import batches_of
 
 

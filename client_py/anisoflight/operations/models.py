@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..listing import frame_of
 from ..wire.calls import Connection
+from ..wire.listing import frame_of
 from . import documented
 
 

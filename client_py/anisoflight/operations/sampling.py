@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..samples import Decoder, Samples
 from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
+from ..wire.samples import Decoder, Samples
 from ..wire.tensors import integers
 from . import documented
 

@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..contract import FIELDS
 from ..curve import read_csv, schedule_table
 from ..errors import bad_tensor, warn
 from ..files import path_of
-from ..files.schedules import FORMULAS, Vectors, read_parts, read_with_basis
-from ..listing import frame_of
-from ..plan import Plan
-from ..schedule import Schedule
+from ..plans.plan import Plan
+from ..plans.schedule import Schedule
+from ..plans.storage import FORMULAS, Vectors, read_parts, read_with_basis, vectors_of
 from ..wire.calls import Connection
-from ..wire.tensors import array_of, integers, table_of, tensor_column, to_numpy
+from ..wire.contract import FIELDS
+from ..wire.listing import frame_of
+from ..wire.tensors import array_of, integers, table_of, tensor_column
 from . import documented
 
 
@@ -154,9 +154,7 @@ class Schedules(Connection):
 
     def basis(self, name: str | None = None, *, schedule: str | None = None) -> Vectors:
         """The rows [k, H, W] of P_1 by label (−1: shared), of the stored basis of that name or of a schedule."""
-        rows = self.table("Basis", {"basis": name, "schedule": schedule})
-        labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
-        return {int(label): vectors[labels == label] for label in np.unique(labels)}
+        return vectors_of(self.table("Basis", {"basis": name, "schedule": schedule}))
 
     @documented("MakeBasis")
     def make_basis(

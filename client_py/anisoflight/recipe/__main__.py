@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..client import Client
 from ..errors import AnisoflightError, NotFoundError, say
 from ..files.locks import exclusive
-from ..program import add_folder, ended, exit_with, folder_server, path_of
-from ..run import Run
+from ..operations.training import Run
+from ..serving.client import Client
+from ..serving.commands import add_folder, ended, exit_with, folder_server, path_of
 from .recipe import Recipe, load, network_report
 from .stages import MEASURES, Place, Stage, most_ratio, stages_of
 from .twin import generate

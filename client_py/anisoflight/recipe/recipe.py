@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ..client import Client
 from ..data.transforms import TRANSFORMS
 from ..errors import AnisoflightError, BadRequestError, NotFoundError
 from ..files import path_of
 from ..files.temporary import TemporaryFolder
-from ..serve import model_report, serve
+from ..serving.client import Client
+from ..serving.local import model_report, serve
 
 VARIANTS = ("uniform", "edm", "midpoint")
 """Further rows of Heun's method: the original network uniform in t of EDM's schedule; EDM's noise levels; and the
@@ -208,7 +208,7 @@ def _as_written(section: type, entries: Any, written: Any) -> None:
 def _names_as_written(settings: Any, written: Any) -> None:
     """Give the names in settings, those of stored things, the text that was written."""
     for key in settings if isinstance(settings, dict) and isinstance(written, dict) else ():
-        if key in ("basis", "dataset", "init", "model", "schedule") and isinstance(written.get(key), str):
+        if key in ("basis", "dataset", "guide", "init", "model", "schedule") and isinstance(written.get(key), str):
             settings[key] = written[key] or settings[key]
         _names_as_written(settings[key], written.get(key))
 

@@ -19,7 +19,7 @@ try:
 except ImportError as error:
     raise ImportError(f"anisoflight.torch needs the package torch ({error}): pip install anisoflight[torch]") from error
 
-from ..gone import gone
+from ..errors import gone
 from .autoencoder import Latents
 from .denoiser import Denoiser
 from .exporting import Exported, export

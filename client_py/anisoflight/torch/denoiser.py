@@ -14,9 +14,7 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError, bad_model, bad_tensor
-from ..networks import Network, ddpm
-from ..subspaces import Subspaces
-from ..tensors import exactly
+from ..plans.parametrizations import Network, ddpm
 from .meaning import meaning, network_of, range_of
 from .trial import Trial, sample_shape, trial_of
 from .wrapping import compute_type, config_shape, evaluating, execution_device, unwrapped
@@ -31,9 +29,9 @@ _CONDITIONS = ("encoder_hidden_states", "class_labels", "labels", "label", "y", 
 class Denoiser:
     """x_0 from a network in torch, at any noise level:
 
-        D(x, σ) = Σ_j P_j (keep_j x + √g_j out_j F(Σ_j in_j P_j x, time)),    time at σ = Π_j g_j^{1/2J},
+        D(x, σ) = keep x + σ out F(in x, time),
 
-    for x = x_0 + σε [B, C, *axes], no axis to three, and σ a number or [B]; in the subspaces of a basis, √g [B, J].
+    for x = x_0 + σε [B, C, *axes], no axis to three, and σ a number or [B]; keep, out, in and time depend on σ.
 
     `network` is a module or a function F(z, time, …), or f(t, x, …) if its first argument has such a name. `scheduler`
     and `prediction` tell its input and output, as for `parametrization`; by default it is EDM's raw F. "denoiser" takes
@@ -102,7 +100,7 @@ class Denoiser:
         self._arrays = dtype is not None and not isinstance(dtype, torch.dtype)
         self._dtype = torch.from_numpy(np.empty(0, dtype)).dtype if self._arrays else dtype
         self._device = None if device is None else torch.device(device)
-        self._cond, self._empty, self._rows, self._subspaces = self._named(cond), self._named(empty), None, None
+        self._cond, self._empty, self._rows = self._named(cond), self._named(empty), None
         self.guidance, self.interval = float(guidance), interval
         known, without = _rows_of(self._cond), _rows_of(self._empty) if self.guidance != 1 else 0
         self.rows = max(known, without)
@@ -176,15 +174,11 @@ class Denoiser:
         """Rows that the network evaluates per sample: 2 with guidance."""
         return 1 if self.guidance == 1 else 2
 
-    def in_subspaces(self, subspaces: Subspaces) -> Self:
-        """The same denoiser in the subspaces of a basis."""
-        return self.changed(_subspaces=subspaces)
-
     def at(self, rows: Any) -> Self:
         """The same denoiser for samples with these rows of the conditions, [B]."""
-        return self.changed(_rows=rows)
+        return self.with_attributes(_rows=rows)
 
-    def changed(self, **attributes: Any) -> Self:
+    def with_attributes(self, **attributes: Any) -> Self:
         """A copy with other attributes."""
         out = copy.copy(self)
         vars(out).update(attributes)
@@ -211,9 +205,9 @@ class Denoiser:
                 raise bad_tensor(f"sigma must be above 0, got {sigma}")
         else:
             sigma = torch.as_tensor(sigma).to(real).to(place)
-            if sigma.ndim > (1 if self._subspaces is None else 2) or (sigma.ndim and len(sigma) not in (1, count)):
+            if sigma.ndim > 1 or (sigma.ndim and len(sigma) not in (1, count)):
                 raise bad_tensor(f"sigma must be a number or [{count}], got {list(sigma.shape)}")
-            sigma = (sigma if sigma.ndim == 2 else sigma.reshape(-1, 1)).expand(count, -1)
+            sigma = sigma.reshape(-1).expand(count)
         conditions = self._named(condition) | self._named(cond)
         table = {name: value for name, value in self._cond.items() if name not in conditions}
         empty = self._empty if self.guidance != 1 else {}
@@ -253,19 +247,12 @@ class Denoiser:
         return x.to(wide) if out is None else out
 
     def _denoised(self, x: Tensor, sigma: Any, cond: dict[str, Any], empty: dict[str, Any]) -> Tensor:
-        """x_0 at a number or at [B, J]."""
-        kind, wide, mean = self._kind, sigma, sigma
+        """x_0 at a number or at [B]."""
+        kind, wide = self._kind, sigma
         if isinstance(sigma, torch.Tensor):
-            wide = sigma.reshape(*(sigma.shape[: 1 if self._subspaces is None else 2]), *[1] * (x.ndim - 1))
-            mean = sigma[:, 0] if sigma.shape[1] == 1 else sigma.log().mean(1).exp()
-        if self._subspaces is None:
-            scaled = kind.scale(wide) * x
-            return kind.denoised(self._guided(kind.input_scale(wide) * scaled, mean, cond, empty), scaled, wide)
-        with exactly(x):
-            scaled = kind.scale(wide) * torch.stack(self._subspaces.split(x), 1)
-        output = self._guided((kind.input_scale(wide) * scaled).sum(1), mean, cond, empty)
-        with exactly(x):
-            return kind.denoised(torch.stack(self._subspaces.split(output), 1), scaled, wide).sum(1)
+            wide = sigma.reshape(-1, *[1] * (x.ndim - 1))
+        scaled = kind.scale(wide) * x
+        return kind.denoised(self._guided(kind.input_scale(wide) * scaled, sigma, cond, empty), scaled, wide)
 
     def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any], empty: dict[str, Any]) -> Tensor:
         """F with guidance: guiding F guides D, which is affine in F."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadRequestError, bad_model
-from ..networks import Network, ddpm, denoiser, edm, flow, ve, vp
+from ..plans.parametrizations import Network, ddpm, denoiser, edm, flow, ve, vp
 from .wrapping import of_diffusers
 
 _KINDS = ("edm", "vp", "ve", "epsilon", "v", "sample", "flow")

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from ..client import Client
 from ..errors import BadRequestError, bad_tensor
 from ..latents import latents
-from ..offering import Question, offer
-from ..plan import Plan
-from ..serve import serve
+from ..plans.numpy_or_torch import exactly
+from ..plans.plan import Plan
+from ..serving.client import Client
+from ..serving.local import serve
 from ..start import Start
 from ..subspaces import Coordinates
-from ..tensors import exactly
 from ..wire.progress import Progress
 from .denoiser import Denoiser
+from .offering import Question, offer
 from .trial import sample_shape
 from .wrapping import of_diffusers
 
@@ -234,7 +234,7 @@ class _Follower:
             self.bar.total = event["evaluations"] * self.denoiser.evaluations_per_call
             if not self.bar.disable:
                 seconds = self.bar.total * self.seconds
-                print(f"few: at most {self.bar.total} evaluations, about {_spoken(seconds)}")
+                print(f"few: at most {self.bar.total} evaluations, about {_format_duration(seconds)}")
         self.bar.set_postfix_str(event.get("part", ""), refresh=False)
         question_kind = event["ask"]
         if question_kind == "follow":
@@ -244,7 +244,7 @@ class _Follower:
         if question_kind == "residuals":
             return self._residuals(question)
         images = self._images(question.image)
-        return self._seen(images) if question_kind == "features" else self._sent(images)
+        return self._features(images) if question_kind == "features" else self._to_wire(images)
 
     def count_features(self) -> int:
         """The number of features."""
@@ -252,9 +252,9 @@ class _Follower:
             images = self._images(np.arange(2))
         else:
             images = torch.zeros(2, *self.shape, device=self.denoiser.device)
-        return self._seen(images).shape[1]
+        return self._features(images).shape[1]
 
-    def _seen(self, x: Tensor) -> Array:
+    def _features(self, x: Tensor) -> Array:
         """Features [n, F]."""
         with exactly(x):
             found = torch.as_tensor(self.features(x * self.unit)) if self.features is not None else x
@@ -268,12 +268,12 @@ class _Follower:
             raise bad_tensor(f"data must be images [N, {self.shape}], got {list(images.shape)}")
         return images / self.unit
 
-    def _sent(self, x: Tensor) -> Array:
+    def _to_wire(self, x: Tensor) -> Array:
         """Images [n, H, W, C] in the form of the wire."""
         height, width, channels = self.folded
         return x.detach().reshape(len(x), channels, height, width).movedim(1, -1).cpu().double().numpy()
 
-    def _planes(self, values: Array) -> Tensor:
+    def _from_wire(self, values: Array) -> Tensor:
         """Values [n, H, W, C] in the shape of images."""
         planes = torch.from_numpy(np.ascontiguousarray(np.moveaxis(values, -1, 1)))
         return planes.reshape(len(values), *self.shape).to(self.denoiser.device)
@@ -297,10 +297,10 @@ class _Follower:
         """flow + ε, (D − x_0)/σ, of images with noise."""
         out = []
         for _, part, rows in self._parts(question):
-            x0, eps = self._images(part.image), self._planes(part.noise(self.folded))
+            x0, eps = self._images(part.image), self._from_wire(part.noise(self.folded))
             sigma = torch.from_numpy(part.g**0.5).to(x0)
             wide = sigma.reshape(-1, *[1] * (x0.ndim - 1))
-            out.append(self._sent((self._evaluate(x0 + wide * eps, sigma, rows) - x0) / wide))
+            out.append(self._to_wire((self._evaluate(x0 + wide * eps, sigma, rows) - x0) / wide))
         return np.concatenate(out)
 
     def _follow(self, event: dict[str, Any], question: Question) -> Array:
@@ -315,7 +315,7 @@ class _Follower:
             if "from" in event:
                 noise = self.kept[event["of"]][event["from"]][begin : begin + len(rows)].to(self.denoiser.device)
             else:
-                noise = self._planes(latents(part.seed, self.folded))
+                noise = self._from_wire(latents(part.seed, self.folded))
             memo = self._remembered(part, (event.get("of"), event.get("from"))) if grams else None
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
@@ -361,7 +361,7 @@ class _Samples:
 
     def sampled(self, begin: int, x: Tensor) -> None:
         seen = self._asked["kind"] == "features"
-        self._found.append(self._follower._seen(x) if seen else self._follower._sent(x))
+        self._found.append(self._follower._features(x) if seen else self._follower._to_wire(x))
 
     def answer(self) -> Array:
         return np.concatenate(self._found)
@@ -372,10 +372,10 @@ class _Errors(_Samples):
 
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
-        off = follower._seen(x)
+        off = follower._features(x)
         if (at := self._asked.get("at", 0)) >= 0:
             first = self._asked.get("first", 0) + begin
-            off = off - follower._seen(self._states[at][first : first + len(x)].to(x))
+            off = off - follower._features(self._states[at][first : first + len(x)].to(x))
         self._found.append((off**2).sum(1))
 
 
@@ -386,7 +386,7 @@ class _Column(_Samples):
         follower = self._follower
         first = self._asked.get("first", 0) + begin
         target = self._states[self._asked.get("at", 0)][first : first + len(x)].to(x)
-        self._found.append(np.stack([follower._seen(target), follower._seen(x)]))
+        self._found.append(np.stack([follower._features(target), follower._features(x)]))
 
     def answer(self) -> Array:
         target, own = torch.from_numpy(np.concatenate(self._found, 1).reshape(2, -1))
@@ -492,7 +492,7 @@ _REDUCERS = {
 }  # fmt: skip
 
 
-def _spoken(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

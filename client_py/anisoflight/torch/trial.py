@@ -8,23 +8,34 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import AnisoflightError, bad_model, bad_tensor, warn
-from ..networks import Network
+from ..plans.parametrizations import Network
 from .meaning import network_of, parametrization
 
-if TYPE_CHECKING:
-    from .denoiser import Denoiser
-
-    Tensor = torch.Tensor
-
+Tensor = torch.Tensor
+Denoiser = Any
+"""A `Denoiser`, whose module imports this one."""
 
 _STEPS, _LEVELS, _VALUES = 12, 6, 512  # Euler steps of a sample, noise levels, least values of all samples
 _SCALES, _CHANGE = 4, 1e-3  # first noise levels that are tried; the change of an answer that is noticed
+
+# Limits of errors relative to the best linear denoiser's, and of their mean logarithms. The trained networks of
+# integration/test_meaning.py and test_denoiser.py set them: each passes as its own kind and is refused as the others.
+_POOR, _INFORMED = 1.3, 0.7  # above it no denoiser of this kind; below it the network knows more than the variance
+_MAGNIFIED = 0.3  # share of the output's error up to which a poor error is that of the kind
+_SETTLED = -0.3  # the score of a network that informs so well that no other kind is tried
+_CLEARLY = 0.4  # by how much another kind's score has to be lower
+_WARNED = 2.0  # the error of a network that fits no kind
+
+# Of samples that a network makes for its own trial: their first noise level, that level divided by the last, and the
+# sizes of samples for which it was high enough. Of measurements: the levels divided by the values' size.
+_HIGH, _FALL, _SIZES = 20.0, 2000, (1 / 400, 1 / 10)
+_LOW_RATIO, _HIGH_RATIO = 0.03, 30
 
 
 @dataclass(frozen=True)
@@ -44,25 +55,25 @@ class Trial:
     size: float = 1.0
     """The root mean square of x_0's values."""
 
-    def bounded(self, least: float = 0.3) -> list[float]:
-        """The errors, at most 1.3 if an error of the network's output of a share of at most `least` explains it: the
-        kind magnifies small errors, ε at high noise levels and x_0 at low ones.
+    def bounded(self, least: float = _MAGNIFIED) -> list[float]:
+        """The errors, at most `_POOR` if an error of the network's output of a share of at most `least` explains it:
+        the kind magnifies small errors, ε at high noise levels and x_0 at low ones.
         """
         both = zip(self.errors, self.outputs, strict=True)
-        return [min(error, 1.3) if output <= least else error for error, output in both]
+        return [min(error, _POOR) if output <= least else error for error, output in both]
 
     @property
     def score(self) -> float:
         """The mean logarithm of the bounded errors."""
         return float(np.nan_to_num(np.log(np.maximum(self.bounded(), 1e-30)).mean(), nan=np.inf))
 
-    def passes(self, least: float = 0.3) -> bool:
+    def passes(self, least: float = _MAGNIFIED) -> bool:
         """Whether no error is much above a linear denoiser's."""
-        return all(error <= 1.3 for error in self.bounded(least))
+        return all(error <= _POOR for error in self.bounded(least))
 
     def informed(self, least: float = 0.0) -> bool:
         """Whether it passes, and some error is well below a linear denoiser's."""
-        return self.passes(least) and min(self.errors) <= 0.7
+        return self.passes(least) and min(self.errors) <= _INFORMED
 
 
 def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, samples: int) -> Trial:
@@ -81,7 +92,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         known = torch.as_tensor(data[picked]).to(torch.float32).to(denoiser.device)
         if not own_samples:
             chosen = None if rows is None else torch.as_tensor(rows)[picked]
-    given = denoiser.changed(guidance=1.0, _rows=chosen)  # a guided D is no mean of x_0
+    given = denoiser.with_attributes(guidance=1.0, _rows=chosen)  # a guided D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
 
     def noise() -> Tensor:
@@ -93,22 +104,23 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
     def measured(reading: Denoiser, x0: Tensor) -> Trial:
         return _measured(reading, x0, x0.var(0) if own_samples else x0.square(), noise)
 
+    least = 0.0 if own_samples else _MAGNIFIED
     requested = _prediction_name(denoiser.parametrization)
     _check_callable(denoiser.at(chosen), noise())
     x0 = samples_of(given)
     trial = replace(measured(given, x0), size=float((x0 if data is None else known).square().mean().sqrt()))
-    if trial.informed(0.0 if own_samples else 0.3) and trial.score <= -0.3:
+    if trial.informed(least) and trial.score <= _SETTLED:
         return trial
     found = []
     for section in _others(denoiser.parametrization):
-        other = given.changed(_kind=network_of(section)[0])
+        other = given.with_attributes(_kind=network_of(section)[0])
         try:
             x1 = samples_of(other)
             better = measured(other, x1)
-            if better.informed(0.0 if own_samples else 0.3):
+            if better.informed(least):
                 worse = measured(given, x1) if own_samples else trial
                 loss = measured(other, x0).score - trial.score if own_samples and trial.informed() else 0.0
-                if worse.score - better.score - loss >= 0.4:
+                if worse.score - better.score - loss >= _CLEARLY:
                     found.append(
                         (better.score, _prediction_name(section), np.divide(worse.errors, better.errors), worse.sigmas)
                     )
@@ -121,7 +133,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
             f"prediction must be {name}, by the network's answers, got {requested}: "
             f"as {requested} its error at σ = {sigmas[at]:.3g} is {ratios[at]:.3g} times that as {name}"
         )
-    if max(trial.bounded()) > 2:
+    if max(trial.bounded()) > _WARNED:
         at = int(np.argmax(trial.bounded()))
         note = f"the network as {requested} has {trial.errors[at]:.3g} times the error of a linear denoiser at "
         note += f"σ = {trial.sigmas[at]:.3g}, and fits no other kind: "
@@ -195,7 +207,7 @@ def _rounds(denoiser: Denoiser, noise: Tensor) -> bool:
     times = denoiser.whole_times
     if len(times) < 4:
         return False
-    raw = denoiser.changed(_kind=Network(lambda output, _, __: output))  # its σ is the time
+    raw = denoiser.with_attributes(_kind=Network(lambda output, _, __: output))  # its σ is the time
     at = float(times[len(times) // 3])
     first, nearly, following = (raw(noise, one) for one in (at, at + 0.25, at + 1))
     return torch.equal(first, nearly) and not torch.equal(first, following)
@@ -208,18 +220,18 @@ def _known(denoiser: Denoiser, sigma: float) -> float:
 
 def _samples(denoiser: Denoiser, noise: Tensor) -> Tensor:
     """Samples of the network by Euler's method, from a noise level well above their values."""
-    (least, most), high = denoiser.bounds, 20.0
+    (least, most), high = denoiser.bounds, _HIGH
     x, scales = noise, _SCALES
     while scales:
-        sigmas = np.geomspace(min(high, most), max(min(high, most) / 2000, least), _STEPS).tolist()
+        sigmas = np.geomspace(min(high, most), max(min(high, most) / _FALL, least), _STEPS).tolist()
         sigmas = list(dict.fromkeys(_known(denoiser, sigma) for sigma in sigmas))
         x = sigmas[0] * noise
         for sigma, following in zip(sigmas, [*sigmas[1:], 0.0], strict=True):
             x = torch.lerp(denoiser(x, sigma), x, following / sigma)
         size = float(x.square().mean().sqrt())
-        if high / 400 <= size <= high / 10 or not 0 < size < math.inf or high > most:
+        if _SIZES[0] <= size / high <= _SIZES[1] or not 0 < size < math.inf or high > most:
             break
-        high, scales = 20 * size, scales - 1
+        high, scales = _HIGH * size, scales - 1
     return x
 
 
@@ -228,7 +240,7 @@ def _measured(denoiser: Denoiser, x0: Tensor, squares: Tensor, noise: Any) -> Tr
     kind whose samples are all equal explains nothing.
     """
     c, kind = max(float(squares.mean()), 1e-12), denoiser._kind
-    low, high = max(denoiser.sigma_min, 0.03 * c**0.5), min(denoiser.sigma_max, 30 * c**0.5)
+    low, high = max(denoiser.sigma_min, _LOW_RATIO * c**0.5), min(denoiser.sigma_max, _HIGH_RATIO * c**0.5)
     out, seconds = Trial(sigmas=np.geomspace(min(low, high), max(low, high), _LEVELS).tolist()), []
     out.sigmas[:] = [_known(denoiser, sigma) for sigma in out.sigmas]
     for sigma in out.sigmas:

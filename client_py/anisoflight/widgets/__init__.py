@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
         "anisoflight.widgets needs anywidget: pip install 'anisoflight[notebook]'", name="anywidget"
     ) from error
 
-from ..gone import gone
+from ..errors import gone
 from .loss import LossCurve
 from .preview import Previews
 

@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 
 from ..errors import AnisoflightError
-from ..run import Run
+from ..operations.training import Run
 from .script import script
 
 MOST = 500

@@ -6,7 +6,7 @@ import traitlets
 
 from .. import images as pictures
 from ..errors import BadRequestError
-from ..samples import Samples
+from ..wire.samples import Samples
 from ..wire.tensors import to_numpy
 from .script import script
 

@@ -1,1 +1,1 @@
-"""Calls of a server and their streams, and tables of Arrow tensors. `anisoflight.operations` gives them meaning."""
+"""Calls of a server and their streams; images and tables in the forms of Arrow. `operations` gives them meaning."""

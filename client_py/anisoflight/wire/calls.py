@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from ..contract import READS
 from ..errors import BadRequestError, from_arrow, warn
 from ..files import path_of
+from .contract import READS
 from .progress import Bar
 from .reader import Abandoned, Call, Stream, abandon, start_thread
 from .tensors import batches_of

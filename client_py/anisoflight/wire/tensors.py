@@ -92,7 +92,7 @@ def array_of(values: Any, name: str, dtype: npt.DTypeLike | None = None) -> np.n
             half = source.dtype.is_floating_point and source.dtype.itemsize < 4
             source = (source.float() if half else source).numpy()
         elif library == "PIL":
-            from ..data.pictures import pixels_of
+            from .pictures import pixels_of
 
             source = pixels_of(source)
         elif library in ("pyarrow", "polars"):

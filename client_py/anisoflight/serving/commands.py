@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..errors import AnisoflightError, say
+from ..files import path_of
+from ..files.locks import try_lock
 from .client import Client, connect
-from .errors import AnisoflightError, say
-from .files import path_of
-from .files.locks import try_lock
-from .serve import serve
+from .local import serve
 
 _TICK = 0.05  # seconds between two looks at the lock of a data folder
 _LOOKS_BEFORE_NOTE = 20  # looks at a held folder, after which its holder is named

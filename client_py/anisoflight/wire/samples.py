@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import images as pictures
-from .errors import BadRequestError, warn
-from .files.temporary import whole_file
-from .wire.tensors import to_numpy
+from ..errors import BadRequestError, warn
+from ..files.temporary import whole_file
+from ..images import Pixels, grid, png, thumbnails, to_uint8
+from .tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +96,7 @@ class ImageTable(Sequence[Array]):
         """`mean` and `scale` by channel for values in other units; None for images in [−1, 1]."""
         return json.loads(self.metadata.get("normalization", "null"))
 
-    def to_pictures(self, column: pa.ChunkedArray | None = None) -> tuple[pictures.Pixels, str]:
+    def to_pictures(self, column: pa.ChunkedArray | None = None) -> tuple[Pixels, str]:
         """All images as uint8 [N, h, w, 1 or 3], and a note of what they show; `column` is another column of such
         images.
 
@@ -109,7 +109,7 @@ class ImageTable(Sequence[Array]):
         if self.decode is not None:
             return _checked(np.asarray(self.decode(values)), len(values)), "decoded"
         if self.normalization is None:
-            return pictures.to_uint8(values), ""
+            return to_uint8(values), ""
         return _mapped(values.astype(np.float64))
 
     def to_pandas(self) -> pd.DataFrame:
@@ -124,13 +124,13 @@ class ImageTable(Sequence[Array]):
 
         return torch.from_numpy(self.images.copy())
 
-    def grid(self, columns: int | None = None, scale: int = 1) -> pictures.Pixels:
+    def grid(self, columns: int | None = None, scale: int = 1) -> Pixels:
         """All images as one picture [h, w, C]."""
-        return pictures.grid(self.to_pictures()[0], columns=columns, scale=scale)
+        return grid(self.to_pictures()[0], columns=columns, scale=scale)
 
     def to_pil(self) -> list[Any]:
         """Images of Pillow, of mode L or RGB, made from `to_pictures`."""
-        from .data.pictures import image_of
+        from .pictures import image_of
 
         return [image_of(picture) for picture in self.to_pictures()[0]]
 
@@ -144,7 +144,7 @@ class ImageTable(Sequence[Array]):
         kind = os.path.splitext(path)[1].lower()
         with whole_file(path) as file:
             if kind == ".png":
-                file.write(pictures.png(self.grid(columns, scale)))
+                file.write(png(self.grid(columns, scale)))
             elif kind == ".npy":
                 np.save(file, self.images)
             elif kind == ".npz":
@@ -200,10 +200,10 @@ class ImageTable(Sequence[Array]):
 
     def _html(self, most: int, columns: int | None) -> str:
         pixels, note = self[:most].to_pictures()
-        return pictures.thumbnails(pixels, columns) + (f"<p>{html.escape(note)}</p>" if note else "")
+        return thumbnails(pixels, columns) + (f"<p>{html.escape(note)}</p>" if note else "")
 
 
-def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
+def _mapped(values: Array) -> tuple[Pixels, str]:
     """Values in other units as pictures, and their ranges. What is not finite is black.
 
     >>> pixels, note = _mapped(np.array([[[[270.0]], [[290.0]]]]))
@@ -228,14 +228,14 @@ def _mapped(values: Array) -> tuple[pictures.Pixels, str]:
     return row, f"{channels} channels side by side, black to white: {ranges}"
 
 
-def _checked(decoded: Array, count: int) -> pictures.Pixels:
+def _checked(decoded: Array, count: int) -> Pixels:
     """The result of a decoder, if it is `count` images."""
     images = decoded[..., None] if decoded.ndim == 3 else decoded
     if images.ndim != 4 or len(images) != count or images.shape[3] not in (1, 3):
         raise BadRequestError(f"decode must return {count} images [N, h, w, 1 or 3], got the shape {images.shape}")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise BadRequestError(f"decode must return uint8 or floats in [−1, 1], got {images.dtype}")
-    return pictures.to_uint8(images)
+    return to_uint8(images)
 
 
 class Samples(ImageTable):

@@ -18,11 +18,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from ..errors import BadRequestError, ServerStartError
+from ..files import path_of
+from ..files.temporary import TemporaryFolder
+from ..wire.calls import seconds_of
 from .client import Client
-from .errors import BadRequestError, ServerStartError
-from .files import path_of
-from .files.temporary import TemporaryFolder
-from .wire.calls import seconds_of
 
 _LISTENING = re.compile(r"listening on .*?location[=\":]+([^\s\"]+)")
 _IN_USE = re.compile(r"is in use by process .*?(grpc[^\s)]+)\)")
@@ -146,7 +146,7 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
             raise ServerStartError(f"no program at {path}; build one with make build")
         return path
     name = "anisoflight.exe" if os.name == "nt" else "anisoflight"
-    built = Path(__file__).resolve().parents[2] / "bin" / name
+    built = Path(__file__).resolve().parents[3] / "bin" / name
     found = _installed(name) or shutil.which(name) or (str(built) if os.access(built, os.X_OK) else None)
     if found is None:
         raise ServerStartError(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .locks import lock_file
+from ..files.locks import lock_file
 
 Row = dict[str, Any]
 

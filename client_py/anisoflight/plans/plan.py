@@ -26,15 +26,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from .errors import BadRequestError, bad_schedule, bad_tensor
-from .files import path_of
-from .files.plans import check, left
-from .files.schedules import Vectors, read_with_basis, write_with_basis
-from .networks import Network
-from .start import Start
-from .subspaces import Coordinates, Subspaces
-from .tensors import cast, copied, exactly, floating, like, normal, without_gradients, working
-from .wire.progress import Progress
+from ..errors import BadRequestError, bad_schedule, bad_tensor
+from ..files import path_of
+from ..start import Start
+from ..subspaces import Coordinates, Subspaces
+from ..wire.progress import Progress
+from .numpy_or_torch import cast, copied, exactly, floating, like, normal, without_gradients, working
+from .parametrizations import Network
+from .planfile import check, left
+from .storage import Vectors, read_with_basis, write_with_basis
 
 Array = np.ndarray[Any, Any]
 
@@ -296,7 +296,7 @@ class Plan:
         plans by their numbers of steps. The scheduler's `nfe` is the number of evaluations that the pipeline will make;
         a warning says if it is more than the plan's. See `anisoflight.diffusers`.
         """
-        from .diffusers import Scheduler
+        from ..diffusers import Scheduler
 
         return Scheduler.of(pipe, [self, *others])
 

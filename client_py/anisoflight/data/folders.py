@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ..images import LABELS, shortlist
+from ..wire.pictures import HEAD, MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, is_picture, read_at_most
 from . import arrays, tables
-from .pictures import HEAD, MAX_ENCODED, OTHERS, SUFFIXES, Picture, decoded, is_picture, read_at_most
 from .source import DataError, Item, Source, named
 
 FILE = "dataset.json"

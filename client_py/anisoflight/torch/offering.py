@@ -13,10 +13,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from .errors import bad_tensor
-from .latents import draws
-from .wire.calls import Connection
-from .wire.tensors import to_numpy
+from ..errors import bad_tensor
+from ..latents import draws
+from ..wire.calls import Connection
+from ..wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -22,7 +22,7 @@ from ..wire.progress import Progress
 from .errors import FidError
 from .features import Features
 from .reference import save_arrays
-from .sources import ServerSamples, Source
+from .sources import Source
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[int, int]
@@ -56,7 +56,7 @@ class Stretch:
     """NFE that the server counted; empty for images that are no samples."""
     seconds: Array
     ode_errors: Array = field(default_factory=lambda: np.zeros(0))
-    """Of samples that are probes, as `ServerSamples.ode_errors`; files of 0.1 have none."""
+    """Of samples that are probes, as `Source.ode_errors`; files of 0.1 have none."""
 
     @classmethod
     def load(cls, file: Path, prefix: str = "") -> Stretch:
@@ -95,9 +95,8 @@ def look(
         hashes += [hashlib.sha256(image.tobytes()).digest() for image in images]
         for name, function in functions.items():
             found[name].append(function(images))
-        if isinstance(source, ServerSamples):
-            stop = stretch[0] + len(hashes)
-            errors.append(source.ode_errors(stop - len(images), stop))
+        stop = stretch[0] + len(hashes)
+        errors.append(source.ode_errors(stop - len(images), stop))
         if tick is not None:
             tick(len(images))
     if len(hashes) != stretch[1] - stretch[0]:
@@ -105,7 +104,7 @@ def look(
     facts = (
         np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, 32),
         np.array(shape, np.int64),
-        np.array(sorted(getattr(source, "evaluations", ())), np.int64),
+        np.array(sorted(source.evaluations), np.int64),
         np.array(time.perf_counter() - began),
         np.concatenate(errors),
     )

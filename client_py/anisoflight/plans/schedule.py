@@ -6,22 +6,20 @@ import base64
 import io
 from html import escape
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .curve import Curve, Form, sigma_text
-from .errors import AnisoflightError, NotFoundError
-from .files import path_of
-from .files.schedules import FORMULAS, Vectors, parts_of, write_with_basis
-from .files.temporary import whole_file
-from .listing import frame_of
-from .start import Start
-
-if TYPE_CHECKING:
-    from .operations.schedules import Schedules
+from ..curve import Curve, Form, sigma_text
+from ..errors import AnisoflightError, NotFoundError
+from ..files import path_of
+from ..files.temporary import whole_file
+from ..start import Start
+from ..wire.calls import Connection
+from ..wire.listing import frame_of
+from .storage import FORMULAS, Vectors, parts_of, vectors_of, write_with_basis
 
 
 class Schedule:
@@ -37,7 +35,7 @@ class Schedule:
     [0.0, 3200.0, 6400.0]
     """
 
-    def __init__(self, client: Schedules, name: str, made: dict[str, Any] | None = None) -> None:
+    def __init__(self, client: Connection, name: str, made: dict[str, Any] | None = None) -> None:
         self._client = client
         self._made = made
         self.name = name
@@ -110,7 +108,9 @@ class Schedule:
 
     def vectors(self) -> Vectors | None:
         """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none, dct and haar."""
-        return None if self.file["family"]["basis"] in FORMULAS else self._client.basis(schedule=self.name)
+        if self.file["family"]["basis"] in FORMULAS:
+            return None
+        return vectors_of(self._client.table("Basis", {"schedule": self.name}))
 
     @property
     def start(self) -> Start | None:
@@ -152,7 +152,7 @@ class Schedule:
 
     def plot(self, ax: Any = None, points: int = 513) -> Any:
         """Draw g_j(t) of every label by `anisoflight.figures.variances`; returns the matplotlib axes."""
-        from .figures import variances
+        from ..figures import variances
 
         ax = variances(self.evaluate(points=points), ax)
         ax.set_title(self.name)
@@ -163,7 +163,7 @@ class Schedule:
         try:
             from matplotlib.figure import Figure
 
-            from .figures import variances
+            from ..figures import variances
 
             curves = self.evaluate(points=65)
         except (ImportError, AnisoflightError):

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from ..errors import bad_schedule
+from ..files.temporary import whole_file
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
-from .temporary import whole_file
+from ..wire.tensors import to_numpy
 
 BASIS_FILE = "basis.safetensors"
 _NAME = re.compile(r"vectors\.(-?[0-9]+(?:,-?[0-9]+)*)")
@@ -54,6 +56,12 @@ def basis_of(data: bytes) -> Vectors:
     if not labels or len(vectors) < len(labels) or min(labels) < (-1 if len(labels) == 1 else 0):
         raise bad_schedule(f"not a basis: labels must be −1 or classes, each once, got {labels}")
     return vectors
+
+
+def vectors_of(rows: pa.Table) -> Vectors:
+    """The basis of a reply of the operation Basis."""
+    labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
+    return {int(label): vectors[labels == label] for label in np.unique(labels)}
 
 
 def write_with_basis(

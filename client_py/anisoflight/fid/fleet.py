@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import AnisoflightError, UnavailableError
-from ..fid.errors import FidError, needs
-from ..fid.features import for_calc
-from ..fid.measure import Bounds, Look, Stretch, look
-from ..fid.measurement import Job, Measurement
-from ..fid.networks import Loading
-from ..fid.reference import Reference
-from ..fid.sources import ServerSamples, server_versions
 from ..files.temporary import TemporaryFolder
-from ..serve import serve
+from ..serving.local import serve
+from .errors import FidError, needs
+from .features import for_calc
+from .networks import Loading
+from .reference import Reference
+from .rows import Job, Measurement
+from .sources import ServerSamples, server_versions
+from .stretches import Bounds, Look, Stretch, look
 
 Samples = partial[ServerSamples]
 """Samples of a model, once there is a server."""

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..files.cells import Cells
 from ..files.locks import exclusive
 from ..moments import frechet_distance
 from ..wire.progress import Progress
+from .cells import Cells
 from .errors import FidError
 from .features import Features
-from .measure import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 from .neighbours import Neighbours
 from .reference import Reference
+from .stretches import Bounds, Look, Pace, Seen, Stretch, bounds, see, stretch_file
 
 FULL = 50_000
 """Number of samples of a published FID."""
@@ -80,7 +80,7 @@ class Measurement:
             raise FidError(message, "BAD_REFERENCE")
 
     def rows(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-        """The rows of jobs. FidError of fewer than 50,000 images comes first."""
+        """The rows of jobs. Raises FidError before any work if a job has fewer than 50,000 images."""
         self.require_enough(jobs)
         return measured([[(self, job)] for job in jobs])
 
@@ -100,7 +100,7 @@ class Measurement:
         for job in jobs:
             if job.count < FULL and not self.allow_fewer:
                 raise FidError(
-                    f"{job.title}: {job.count} images; FID is of {FULL}, and of fewer it is larger. "
+                    f"{job.title}: FID needs {FULL} images, got {job.count}; with fewer it is biased upwards. "
                     "--allow-fewer measures them and marks the row",
                     "TOO_FEW",
                 )
@@ -207,7 +207,7 @@ def remaining(pairs: Sequence[Pair]) -> set[Bounds]:
     return {stretch for measurement, job in pairs for stretch in measurement.missing(job)}
 
 
-def plan_of(images: Sequence[Sequence[Pair]]) -> list[str]:
+def remaining_work(images: Sequence[Sequence[Pair]]) -> list[str]:
     """The remaining work: a line for each entry of `measured`, then one for all."""
 
     def line(title: str, parts: Sequence[Sequence[Pair]]) -> str:

@@ -1,4 +1,4 @@
-"""One image: encoded bytes to pixels and back, and the form of arrays of images."""
+"""One image: encoded bytes to pixels and back, by Pillow."""
 
 import contextlib
 import io
@@ -9,8 +9,6 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import AnisoflightError
-from ..images import MAX_PIXELS
-from ..wire.intake import pixels_in
 
 try:
     from PIL import Image, ImageOps
@@ -19,6 +17,9 @@ except ImportError:
 
 Picture = np.ndarray[Any, Any]
 """An image [H, W, C]: uint8, or float32 in [−1, 1]."""
+
+MAX_PIXELS = 1 << 26
+"""Most pixels of an image that is read, 8192 × 8192; a file that claims more is not decoded."""
 
 MAX_ENCODED = 1 << 28  # bytes of an encoded image
 TOLERANCE = 1e-6  # by which a float may leave [−1, 1]
@@ -123,21 +124,3 @@ def check_alike(picture: Picture, first: Picture) -> None:
         has, have = (f"{'×'.join(map(str, one.shape))} {one.dtype}" for one in (picture, first))
         message = "--resolution and --channels of data convert make them alike"
         raise ValueError(f"has {has}, those before have {have}; {message}")
-
-
-def channels_last(images: Any, layout: str | None = None) -> np.ndarray[Any, Any]:
-    """Images as `Client.put_dataset` takes them, an array or a column of Arrow, as a view [n, H, W, C].
-
-    >>> channels_last(np.zeros((5, 3, 32, 32), np.uint8)).shape
-    (5, 32, 32, 3)
-    """
-    array, layout = pixels_in(images, layout)
-    if layout == "CHW":
-        array = np.moveaxis(array, 1, 3)
-    _, height, width, channels = array.shape
-    message = f"has images of {height}×{width} pixels in {channels} channels;"
-    if height * width * channels > 4 * MAX_PIXELS:
-        raise ValueError(f"{message} they have at most {4 * MAX_PIXELS:,} values")
-    if channels > 4 and array.dtype == np.uint8:
-        raise ValueError(f"{message} bytes have 1 to 4 channels")
-    return array

@@ -1,1 +1,0 @@
-"""Samples and distances on many machines, by Ray: the extra ``anisoflight[fleet]``; see docs/scale.md."""

@@ -1,0 +1,1 @@
+"""Plans and schedules: samplers and noise levels as numbers, in files and on arrays. Begin with `plan`."""

@@ -1,0 +1,1 @@
+"""A server: start it, connect, and reach it from a command."""
