@@ -52,11 +52,11 @@ class AnisoflightWarning(UserWarning):
     """A setting that the server or this package has replaced, or one that gives poor results."""
 
 
-_MISSING = tuple(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "BASIS", "DATASET", "RUN", "OP", "PATH"))
+_MISSING = tuple(f"{kind}_NOT_FOUND" for kind in ("MODEL", "SCHEDULE", "PLAN", "BASIS", "DATASET", "RUN", "OP", "PATH"))
 
 
 class NotFoundError(AnisoflightError, KeyError, codes=(*_MISSING, "UNIMPLEMENTED")):
-    """No model, schedule, basis, dataset, run or operation of that name."""
+    """No model, schedule, plan, basis, dataset, run or operation of that name."""
 
 
 class BadRequestError(AnisoflightError, ValueError, codes=("BAD_REQUEST", "BAD_TENSOR", "BAD_SCHEDULE", "BAD_MODEL")):

@@ -136,8 +136,10 @@ func wrapped(words []string, first, rest string) string {
 // python returns the type of a field in Python.
 func python(t reflect.Type) string {
 	switch t {
-	case reflect.TypeFor[api.Grid](), reflect.TypeFor[api.ScheduleRef](), reflect.TypeFor[api.PlanRef]():
+	case reflect.TypeFor[api.Grid](), reflect.TypeFor[api.ScheduleRef]():
 		return "str | Mapping[str, Any]"
+	case reflect.TypeFor[api.PlanRef]():
+		return "str | Plan | Mapping[str, Any]"
 	case reflect.TypeFor[api.Channels]():
 		return "float | Sequence[float] | str"
 	}

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from ..plans.plan import Plan
 from ..serving.commands import add_server, connected, ended, exit_with, path_of, positive, value_of
 from ..wire.calls import DEFAULT_LOCATION
 from ..wire.progress import Progress
@@ -101,6 +102,9 @@ def _calc(command: argparse.ArgumentParser) -> None:
     )
     drawn.add_argument("--steps", metavar="LIST", help="solver steps such as 5,18, in place of --nfe")
     drawn.add_argument("--schedule", type=value_of, help='a name, or JSON such as {"edm": {"T": 400}}')
+    drawn.add_argument(
+        "--plan", type=_plan_of, help="a stored plan or its file (.json), in place of a solver and --nfe"
+    )
     drawn.add_argument("--solver")
     drawn.add_argument("--order", type=positive)
     drawn.add_argument("--second-point", choices=("midpoint", "endpoint"), help="of heun; published FIDs: endpoint")
@@ -236,15 +240,25 @@ def _samples(args: argparse.Namespace) -> tuple[Samples, str]:
     """The samples to measure, and the name of their rows."""
     named = {name: getattr(args, name) for name in ("schedule", "solver", "order", "second_point", "grid")}
     options = {**{name: value for name, value in named.items() if value is not None}, **dict(args.option)}
-    if (args.nfe is None) == (args.steps is None):
-        raise FidError("give either --nfe or --steps", "BAD_REQUEST")
-    unit = "nfe" if args.nfe is not None else "steps"
+    if [args.nfe, args.steps, args.plan].count(None) != 2:
+        raise FidError("give one of --nfe, --steps and --plan", "BAD_REQUEST")
+    unit = next(name for name in ("nfe", "steps", "plan") if getattr(args, name) is not None)
+    if unit == "plan" and "ode-error" in args.metrics:
+        raise FidError("ode-error needs a schedule, whose path is solved exactly; a plan has none", "BAD_REQUEST")
+    asked = (
+        [{"plan": args.plan}]
+        if unit == "plan"
+        else [{unit: number} for number in numbers_of(getattr(args, unit), f"--{unit}")]
+    )
     sources = []
-    for number in numbers_of(getattr(args, unit), f"--{unit}"):
+    for one in asked:
         for first, last in blocks_of(args.seeds):
-            drawn = {"first": first, "count": last - first + 1, "options": {**options, unit: number}}
+            drawn = {"first": first, "count": last - first + 1, "options": {**options, **one}}
             drawn |= {"label": args.class_label, "probes": PROBES if "ode-error" in args.metrics else 0}
-            sources.append((partial(ServerSamples, model=args.model, **drawn), {unit: number}))
+            sources.append((partial(ServerSamples, model=args.model, **drawn), {} if unit == "plan" else one))
+    if unit == "plan":
+        name = args.plan if isinstance(args.plan, str) else args.plan["solver"]
+        return sources, f"{args.model}, plan {name}"
     solver = {name: value for name, value in options.items() if name != "schedule"}
     name = label(args.schedule or args.model)
     return sources, name + (f", {label({'solver': 'heun', **solver})}" if solver else "")
@@ -257,6 +271,11 @@ def _opened(args: argparse.Namespace, samples: Samples) -> tuple[list[tuple[Sour
     client = connected(args)
     sources: list[tuple[Source, dict[str, int]]] = [(source(client), asked) for source, asked in samples]
     return sources or [(ServerDataset(client, args.dataset), {})], server_versions(client)
+
+
+def _plan_of(text: str) -> str | dict[str, Any]:
+    """The name of a stored plan, or the plan of a file, whose name ends in .json."""
+    return Plan.load(text).wire if text.endswith(".json") else text
 
 
 def label(choice: str | Mapping[str, Any]) -> str:

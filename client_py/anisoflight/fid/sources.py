@@ -103,6 +103,8 @@ class ServerSamples(Source):
 
     def _cost(self, options: Mapping[str, Any]) -> int | None:
         nfe = options.get("nfe")
+        if "plan" in options:
+            nfe = self._plan["nfe"]
         if nfe is None:
             try:
                 nfe = self.client.call("PlanSampler", model=self.model, label=self.label, **options)["nfe"]
@@ -119,9 +121,18 @@ class ServerSamples(Source):
         known = {"model": self.model, "weights": self.weights, "schedule": self._schedule(), "seeds": seeds}
         if guide := self.options.get("guide"):
             known["guide"] = self.client.describe_model(guide)["hash"]
-        return {**known, "sample": dict(self.options), "class": self.label}
+        sample = {name: value for name, value in self.options.items() if name != "plan"}  # which is in the schedule
+        return {**known, "sample": sample, "class": self.label}
+
+    @cached_property
+    def _plan(self) -> dict[str, Any]:
+        """The plan that is sampled with."""
+        return self.client.call("PlanSampler", plan=self.options["plan"])
 
     def _schedule(self) -> dict[str, Any]:
+        if "plan" in self.options:
+            known = {name: value for name, value in self._plan.items() if name not in ("provenance", "info", "notes")}
+            return {"name": "plan", "hash": hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()}
         named = self.options.get("schedule")
         if named is None:
             named = self.model if self.model in self.client.schedules().index else "edm"

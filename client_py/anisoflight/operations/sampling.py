@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..plans.plan import Plan
 from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.samples import Decoder, Samples
@@ -45,7 +46,7 @@ class Sampling(Connection):
         guide: str | None = None,
         schedule: str | Mapping[str, Any] | None = None,
         start: str | None = None,
-        plan: str | Mapping[str, Any] | None = None,
+        plan: str | Plan | Mapping[str, Any] | None = None,
         other_weights: bool | None = None,
         every: int | None = None,
         dtype: str | None = None,
@@ -66,9 +67,8 @@ class Sampling(Connection):
         suits Heun's method. "polynomial" has one more level and ends at sigma_min, as the literature counts the
         evaluations of multistep solvers.
 
-        The solver "local" takes a step of its own for every DCT frequency, from the network's errors there. It needs
-        isotropic noise and a schedule with these statistics: `make_schedule` with statistics=True. With `corrector`,
-        each step is corrected by the next evaluation, at no cost.
+        A `plan`, such as `Client.few` makes, or its name, is the whole sampler, in place of these. One that was made
+        for other weights than the model's is refused, unless `other_weights` is true.
 
         A schedule of kind "start" holds the normal law of a data set, and sampling starts from it; start="standard"
         starts from noise alone.
@@ -86,6 +86,7 @@ class Sampling(Connection):
         [9, 9]
         """
         request: dict[str, Any] = dict(locals())  # the fields of Sample; what is None is left out
+        request["plan"] = plan.wire if isinstance(plan, Plan) else plan
         for name in ("self", "labels", "latents", "decode", "progress"):
             del request[name]
         if latents is not None:

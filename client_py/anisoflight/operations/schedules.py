@@ -12,11 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..curve import read_csv, schedule_table
-from ..errors import bad_tensor, warn
+from ..errors import bad_tensor
 from ..files import path_of
-from ..plans.plan import Plan
 from ..plans.schedule import Schedule
-from ..plans.storage import FORMULAS, Vectors, read_parts, read_with_basis, vectors_of
+from ..plans.storage import Vectors, read_with_basis, vectors_of
 from ..wire.calls import Connection
 from ..wire.contract import FIELDS
 from ..wire.listing import frame_of
@@ -41,16 +40,9 @@ class Schedules(Connection):
         holds. The fields of each kind are below; the kinds are:
 
         - "geodesic" (model, dataset): constant speed, ġ √F(g) constant, with the residual F measured in one pass over
-          the data. nfe=9 chooses its end T for that many evaluations by Heun's method. With statistics=True it keeps
-          the network's errors by DCT frequency, for the solver "local" of `Client.sample`.
-        - "fit" (model, schedule, nfe): such a schedule with coefficients of the solver fitted to trajectories of the
-          model. Sample with that schedule and nfe. `info["fit"]` has the gain.
+          the data. nfe=9 chooses its end T for that many evaluations by Heun's method.
         - "start" (dataset): another schedule, by default edm, with the normal law of the data set, which sampling
           starts from. `Schedule.start` is that law. It serves no model with another normalization.
-        - "few" (model, dataset, nfe): solvers, starts and noise levels are tried on the model; the best is kept, or the
-          best plain solver from noise unless the gain over that is clear. Sample with that schedule and nfe alone.
-          `info["few"]` has every try, and the gain on other samples as `ratio` and `ratio_stderr`. At 16×16 with 0.33 M
-          parameters nfe=5 takes 55 s on two quiet cores. It chooses for the guidance given here.
         - "edm", "log-linear" and "cosine": formulas.
 
         >>> client.make_schedule("steep", "log-linear", T=400, knots=16, replace=True)
@@ -103,40 +95,8 @@ class Schedules(Connection):
             basis = basis or name
             self.put_basis(basis, vectors, replace=replace)
         start = None if law is None else base64.b64encode(law.file).decode()
-        parts = {key: base64.b64encode(data).decode() for key, data in read_parts(path, file).items()}
-        self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace, **parts)
+        self.call("ImportSchedule", name=name, file=file, basis=basis, start=start, replace=replace)
         return self.schedule(name)
-
-    @documented("Sample")
-    def plan(
-        self,
-        schedule: str | Mapping[str, Any],
-        *,
-        model: str | None = None,
-        sigma_min: float | None = None,
-        sigma_max: float | None = None,
-        label: int | None = None,
-        labels: npt.ArrayLike | None = None,
-        **options: Any,
-    ) -> Plan:
-        """A sampler on a schedule as numbers, for networks outside the server: callable, and a scheduler of diffusers.
-
-        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and so on. A
-        sampler keeps to the noise levels of its network's training: give `model`, or for a network outside the server
-        `sigma_min` and `sigma_max`. The default is the model that the schedule was made for. A sampler that differs by
-        class needs the `label` of one class, or `labels` for one plan of several.
-
-        >>> client.plan({"edm": {"T": 400}}, model="digits", solver="unipc", steps=6, grid="edm")
-        Plan('edm', model='digits', solver='unipc', steps=6, nfe=6)
-        """
-        if labels is not None:
-            options["labels"] = integers(labels, "labels").tolist()
-        levels = {"model": model, "sigma_min": sigma_min, "sigma_max": sigma_max}
-        file = self.call("PlanSampler", schedule=schedule, label=label, **levels, **options)
-        vectors = None if file["family"]["basis"] in FORMULAS else self.basis(schedule=file["schedule"])
-        law = self.schedule(file["schedule"]).start if "start" in file else None
-        warn(file.get("notes", []))
-        return Plan(file, vectors, law)
 
     def delete_schedule(self, schedule: str) -> None:
         self.call("DeleteSchedule", schedule=schedule)

@@ -17,6 +17,7 @@ float32 if that is wider.
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from ..wire.progress import Progress
 from .numpy_or_torch import cast, copied, exactly, floating, like, normal, without_gradients, working
 from .parametrizations import Network
 from .planfile import check, left
-from .storage import Vectors, read_with_basis, write_with_basis
+from .storage import Vectors, basis_bytes, basis_of, read_with_basis, write_with_basis
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ class Plan:
 
         x ← Σ_j P_j (α_j x + Σ_i β_ji E_i)
 
-    The P_j are those of the schedule's subspaces, or project on the `coordinates` of solver "local". file is the reply
+    The P_j are those of the schedule's subspaces, or project on `coordinates`. file is the reply
     of ``PlanSampler``; vectors are the rows of the basis by label, unless a formula gives them.
 
     A plan of several classes (`labels`) has these numbers by class: `for_label` returns the plan of one, and samples
@@ -109,7 +110,33 @@ class Plan:
     def load(cls, path: str | PathLike[str]) -> Self:
         """A plan that `save` wrote: its file, or a folder with plan.json."""
         file, vectors, law = read_with_basis(path_of(path, "plan.json"))
+        if isinstance(file, dict) and ("law" in file or "vectors" in file):
+            return cls.whole(file, vectors)
         return cls(file, vectors, law if isinstance(file, dict) and "start" in file else None)
+
+    @classmethod
+    def whole(cls, file: Mapping[str, Any], vectors: Vectors | None = None) -> Self:
+        """A plan from its JSON with its law and vectors in it, as the server sends it."""
+        own = dict(file)
+        law, rows = (own.pop(name, None) for name in ("law", "vectors"))
+        try:
+            start = None if law is None else Start(base64.b64decode(law))
+            vectors = vectors if rows is None else basis_of(base64.b64decode(rows))
+        except (TypeError, ValueError) as error:
+            raise bad_schedule(f"not a plan: law and vectors must be files in base64: {error}") from error
+        return cls(own, vectors, start)
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The JSON of the plan with its law and vectors in it, as the server takes it."""
+        files = {"law": self.law and self.law.file, "vectors": self.vectors and basis_bytes(self.vectors)}
+        return {**self.file, **{name: base64.b64encode(data).decode() for name, data in files.items() if data}}
+
+    @property
+    def told(self) -> str:
+        """What a search says of the plan: its worth, and its evaluations."""
+        summary = (self.info or {}).get("summary")
+        return "\n".join(filter(None, [summary, f"few: {self.nfe} evaluations in {self.steps} steps"]))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as JSON and, next to it, basis.safetensors and start.safetensors if it has them."""

@@ -19,7 +19,7 @@ from ..files.temporary import whole_file
 from ..start import Start
 from ..wire.calls import Connection
 from ..wire.listing import frame_of
-from .storage import FORMULAS, Vectors, parts_of, vectors_of, write_with_basis
+from .storage import FORMULAS, Vectors, vectors_of, write_with_basis
 
 
 class Schedule:
@@ -125,15 +125,10 @@ class Schedule:
         return self.file.get("provenance")
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the schedule file as JSON and, next to it, what the schedule has of basis.safetensors,
-        start.safetensors, statistics.safetensors and fitted.safetensors. `Client.put_schedule` reads them.
+        """Write the schedule file as JSON and, next to it, what the schedule has of basis.safetensors and
+        start.safetensors. `Client.put_schedule` reads them.
         """
-        file = self.file
-        parts = {
-            name: base64.b64decode(self._client.call(f"Export{name.title()}", schedule=self.name)["file"])
-            for name in parts_of(file)
-        }
-        write_with_basis(path_of(path), file, self.vectors(), self.start, parts)
+        write_with_basis(path_of(path), self.file, self.vectors(), self.start)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The knots as CSV with the columns label, subspace, t, g and every digit; also written to path if it is given.

@@ -69,15 +69,12 @@ def write_with_basis(
     file: Mapping[str, Any],
     vectors: Vectors | None,
     start: Start | None = None,
-    parts: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a schedule file or a plan and, next to it, the vectors of its basis, its start and `parts`, if there are
-    any.
+    """Write a schedule file or a plan and, next to it, the vectors of its basis and its start, if there are any.
 
-    If a file there holds another basis, start or part, it raises FileExistsError.
+    If a file there holds another basis or start, it raises FileExistsError.
     """
     files = {BASIS_FILE: None if vectors is None else basis_bytes(vectors), START_FILE: start and start.file}
-    files |= {f"{name}.safetensors": data for name, data in (parts or {}).items()}
     others = {path.with_name(name): data for name, data in files.items() if data is not None}
     for other, data in others.items():
         if other.exists() and other.read_bytes() != data:
@@ -98,16 +95,3 @@ def read_with_basis(path: Path) -> tuple[dict[str, Any], Vectors | None, Start |
     basis, start = (path.with_name(name) for name in (BASIS_FILE, START_FILE))
     vectors = basis_of(basis.read_bytes()) if named and basis.exists() else None
     return file, vectors, Start.load(start) if start.exists() else None
-
-
-def parts_of(file: Any) -> tuple[str, ...]:
-    """What a schedule holds for its own solver, by its file."""
-    sampler = file.get("sampler") if isinstance(file, dict) else None
-    solver = sampler.get("solver") if isinstance(sampler, dict) else None
-    return {"local": ("statistics",), "fitted": ("statistics", "fitted")}.get(str(solver), ())
-
-
-def read_parts(path: Path, file: Any) -> dict[str, bytes]:
-    """The files of `parts_of` next to a schedule file, by name."""
-    parts = {name: path.with_name(f"{name}.safetensors") for name in parts_of(file)}
-    return {name: part.read_bytes() for name, part in parts.items() if part.exists()}

@@ -8,8 +8,8 @@ from ..errors import gone
 from ..operations.datasets import Datasets
 from ..operations.measurements import Measurements
 from ..operations.models import Models
+from ..operations.plans import Plans
 from ..operations.sampling import Sampling
-from ..operations.schedules import Schedules
 from ..operations.training import Training
 
 _GONE = gone(
@@ -24,7 +24,7 @@ _GONE = gone(
 )
 
 
-class Client(Models, Datasets, Schedules, Training, Sampling, Measurements):
+class Client(Models, Datasets, Plans, Training, Sampling, Measurements):
     """A server's operations at location: HOST:PORT, unix:PATH, ``grpc+tls://HOST:PORT`` or another of Arrow Flight's.
 
     token is needed where the server has tokens configured, tls_root_certs where its certificate is not publicly known,

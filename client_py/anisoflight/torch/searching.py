@@ -2,14 +2,14 @@
 
 import base64
 import contextlib
+import copy
 import itertools
 import math
-import operator
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError, bad_tensor
 from ..latents import latents
+from ..operations.plans import budget_fields
 from ..plans.numpy_or_torch import exactly
 from ..plans.plan import Plan
 from ..serving.client import Client
@@ -103,7 +104,7 @@ def few(
     request: dict[str, Any] = {
         "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
-        **_budgeted(budget, denoiser),
+        **budget_fields(budget), "each": denoiser.evaluations_per_call,
         "sigma_min": ends[0] / unit, "sigma_max": ends[1] / unit,
     }  # fmt: skip
     request |= {"levels": [level / unit for level in levels]} if levels else {}
@@ -118,22 +119,21 @@ def few(
             client = stack.enter_context(serve(data=folder))
         follower.bar = stack.enter_context(Progress(desc="few", unit="evaluation", disable=not progress, leave=False))
         end = offer(client, request | options, follower)
-    law = Start(base64.b64decode(end["law"])) if "law" in end else None
+    plan = Plan.whole(end["plan"])
     if unit != 1:
-        law = _in_units(end, law, unit)
-    report = {**end["few"], "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
+        plan = _in_units(plan, unit)
+    report = {**(plan.info or {}), "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
     provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [*shape], "seed": seed}
     provenance |= {"times": "whole"} if levels else {}
-    plan = Plan({**end["plan"], "info": report, "provenance": provenance}, None, law)
+    plan = replace(plan, file={**plan.file, "info": report, "provenance": provenance})
     if progress:
-        print(report["summary"])
-        print(f"few: {_told(plan, denoiser)}")
+        print(plan.told + _told(plan, denoiser))
     return plan
 
 
 def _told(plan: Plan, denoiser: Denoiser) -> str:
-    """How often the plan evaluates the network, and where it is once more."""
-    out = f"{plan.nfe} evaluations in {plan.steps} steps"
+    """At which times the plan evaluates the network, and where it does once more."""
+    out = ""
     if plan.whole_times:
         out += f", at whole times: {', '.join(f'{denoiser.network.time(one.sigma):.0f}' for one in plan.evaluations)}"
     if not of_diffusers(denoiser._module) or plan.takes_unit_noise(denoiser.network):
@@ -152,18 +152,6 @@ def _checked(labels: Any, count: int, rows: int) -> Array | None:
     if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= rows:
         raise bad_tensor(f"labels must be {count} whole numbers below the denoiser's {rows} rows")
     return found.astype(np.int64)
-
-
-def _budgeted(budget: int | str | None, denoiser: Denoiser) -> dict[str, Any]:
-    if budget in (None, "minutes"):
-        return {"learn": budget is not None}
-    try:
-        count = 0 if isinstance(budget, bool | str) else operator.index(budget)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise BadRequestError(f"budget must be a number of evaluations, at least 1, or minutes, got {budget!r}")
-    return {"budget": count, "each": denoiser.evaluations_per_call}
 
 
 def _ends(denoiser: Denoiser, unit: float, options: dict[str, Any]) -> tuple[float, float]:
@@ -188,11 +176,12 @@ def _times(denoiser: Denoiser, low: float, high: float) -> list[float]:
     return [float(network.sigma(t)) for t in np.linspace(first, last, _TIMES)]
 
 
-def _in_units(end: dict[str, Any], law: Start | None, unit: float) -> Start | None:
-    """Multiply the unit into the plan and report of a search that measured values in it; returns the law in it."""
-    plan, report, square = end["plan"], end["few"], unit**2
-    of_flow = unit if plan["predicts"] == "flow" else 1.0  # about −ε, which has no unit
-    for part in plan.get("classes", [plan]):
+def _in_units(plan: Plan, unit: float) -> Plan:
+    """A plan of a search that measured values in this unit, and its report, without it."""
+    file = copy.deepcopy(dict(plan.file))
+    report, square = file["info"], unit**2
+    of_flow = unit if file["predicts"] == "flow" else 1.0  # about −ε, which has no unit
+    for part in file.get("classes", [file]):
         part |= {"t": [square * t for t in part["t"]], "init": [unit * level for level in part["init"]]}
         for stage in part["stages"]:
             stage |= {"t": square * stage["t"], "g": [square * g for g in stage["g"]]}
@@ -203,10 +192,10 @@ def _in_units(end: dict[str, Any], law: Start | None, unit: float) -> Start | No
         tried["sigma_max"] *= unit
     levels = re.compile(r"(?<=from sigma )[\d.e+-]+")
     report["summary"] = levels.sub(lambda found: f"{unit * float(found[0]):.4g}", report["summary"])
-    if law is not None:
+    if (law := plan.law) is not None:
         law = law.times(unit)
-        plan["start"]["hash"] = law.hash
-    return law
+        file["start"]["hash"] = law.hash
+    return replace(plan, file=file, law=law)
 
 
 @dataclass

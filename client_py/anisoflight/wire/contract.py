@@ -44,7 +44,7 @@ FIELDS = {
             {"edm":{"T":400}}.
         start: str, default matched if the schedule carries one, otherwise standard. Law to start from: standard is
             noise, matched the law that the schedule carries.
-        plan: str | Mapping[str, Any]. A plan's name, or its JSON, in place of a solver on a schedule.
+        plan: str | Plan | Mapping[str, Any]. A plan's name, or its JSON, in place of a solver on a schedule.
         other_weights: bool. Take a plan that was made for other weights than the model's.
         every: int, default 0: never. Send the denoised estimate every N steps.
         dtype: str, default uint8, or float32 for models with their own units. Type of the values: uint8, float32.

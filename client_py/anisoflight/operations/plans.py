@@ -1,0 +1,117 @@
+"""The operations on plans: samplers as numbers, searched, stored, and made of a solver on a schedule."""
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import BadRequestError, warn
+from ..plans.plan import Plan
+from ..plans.storage import FORMULAS
+from ..wire.listing import frame_of
+from ..wire.tensors import integers
+from . import documented
+from .schedules import Schedules
+
+
+class Plans(Schedules):
+    """Plans on the server."""
+
+    @documented("MakePlan")
+    def few(
+        self,
+        model: str,
+        nfe: int,
+        dataset: str | None = None,
+        *,
+        budget: int | str | None = None,
+        name: str | None = None,
+        seed: int = 0,
+        progress: bool = True,
+        **options: Any,
+    ) -> Plan:
+        """The best sampler of a model for few evaluations: a `Plan`, for `Client.sample` and for networks outside the
+        server. `anisoflight.torch.few` is the same search for a network that stays in torch.
+
+        Without a data set, solvers on several noise levels, and coefficients fitted to the network's trajectories, are
+        compared by the squared error of their samples to converged ones from the same noise. With `dataset` they are
+        compared by Fréchet distances to its images, and may start from their normal law.
+
+        `budget` bounds the evaluations. With "minutes", or without a data set with a sufficient budget, levels and
+        coefficients are also learned through the network. The result is the best plain sampler from noise unless the
+        gain of another is clear on other samples. `plan.info` has every try, and the gain as `ratio` and
+        `ratio_stderr`. With a `name` the server stores the plan. It is for the guidance that is given here.
+
+        >>> plan = client.few("digits", nfe=3, samples=64, progress=False)
+        >>> client.sample("digits", n=4, plan=plan).nfe.tolist()
+        [3, 3, 3, 3]
+        """
+        request = {"model": model, "nfe": nfe, "dataset": dataset, "name": name, "seed": seed, **budget_fields(budget)}
+        plan = Plan.whole(self.call("MakePlan", show="few" if progress else None, **request, **options))
+        if progress:
+            print(plan.told)
+        return plan
+
+    def plans(self) -> pd.DataFrame:
+        """The stored plans. A notebook shows the main columns."""
+        return frame_of(self.call("ListPlans")["plans"], "nfe", "steps", "solver", "summary")
+
+    def put_plan(self, name: str, plan: Plan, replace: bool = False) -> None:
+        """Store a plan under a name, for `plan=name` of `sample`.
+
+        >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="unipc", nfe=5)
+        >>> client.put_plan("unipc-5", plan, replace=True)
+        >>> client.sample("digits", n=1, plan="unipc-5").nfe.tolist(), "unipc-5" in client.plans().index
+        ([5], True)
+        """
+        self.call("ImportPlan", name=name, plan=plan.wire, replace=replace)
+
+    @documented("Sample")
+    def plan(
+        self,
+        schedule: str | Mapping[str, Any] | None = None,
+        *,
+        plan: str | None = None,
+        model: str | None = None,
+        sigma_min: float | None = None,
+        sigma_max: float | None = None,
+        label: int | None = None,
+        labels: npt.ArrayLike | None = None,
+        **options: Any,
+    ) -> Plan:
+        """A sampler as numbers, for networks outside the server: callable, and a scheduler of diffusers. It is the
+        stored `plan` of that name, or a solver on a schedule.
+
+        Options are those of `Client.sample` that shape the sampler: steps or nfe, solver, order, grid and so on. A
+        sampler keeps to the noise levels of its network's training: give `model`, or for a network outside the server
+        `sigma_min` and `sigma_max`. The default is the model that the schedule was made for. A sampler that differs by
+        class needs the `label` of one class, or `labels` for one plan of several.
+
+        >>> client.plan({"edm": {"T": 400}}, model="digits", solver="unipc", steps=6, grid="edm")
+        Plan('edm', model='digits', solver='unipc', steps=6, nfe=6)
+        """
+        if labels is not None:
+            options["labels"] = integers(labels, "labels").tolist()
+        levels = {"model": model, "sigma_min": sigma_min, "sigma_max": sigma_max}
+        file = self.call("PlanSampler", schedule=schedule, plan=plan, label=label, **levels, **options)
+        warn(file.get("notes", []))
+        by_formula = "vectors" in file or file["family"]["basis"] in FORMULAS
+        return Plan.whole(file, None if by_formula else self.basis(schedule=file["schedule"]))
+
+    def delete_plan(self, plan: str) -> None:
+        self.call("DeletePlan", plan=plan)
+
+
+def budget_fields(budget: int | str | None) -> dict[str, Any]:
+    """The fields of a search for a budget: a number of evaluations, "minutes" to learn, or None."""
+    if budget in (None, "minutes"):
+        return {"learn": budget is not None}
+    try:
+        count = 0 if isinstance(budget, bool | str) else operator.index(budget)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise BadRequestError(f"budget must be a number of evaluations, at least 1, or minutes, got {budget!r}")
+    return {"budget": count}
