@@ -25,10 +25,9 @@ var folder = []request{
 	{op: "TrainStep", fields: `{"run":"learned","steps":4}`, rows: true},
 	{op: "SaveModel", fields: `{"run":"learned","name":"joint"}`},
 	{op: "MakeSchedule", fields: `{"name":"geodesic","kind":"geodesic","model":"exact","dataset":"blocks","samples":32,` +
-		`"points":8,"T":400,"statistics":true}`},
-	{op: "MakeSchedule", fields: `{"name":"fit","kind":"fit","model":"exact","schedule":"geodesic","nfe":4,"samples":32}`},
+		`"points":8,"T":400}`},
 	{op: "MakeSchedule", fields: `{"name":"start","kind":"start","dataset":"blocks","sigma_max":10}`},
-	{op: "MakeSchedule", fields: `{"name":"few","kind":"few","model":"exact","dataset":"blocks","nfe":3,"samples":64,` +
+	{op: "MakePlan", fields: `{"name":"few","model":"exact","dataset":"blocks","nfe":3,"samples":64,` +
 		`"solvers":["ipndm","dpmpp2m"]}`},
 }
 
@@ -47,14 +46,13 @@ var session = []request{
 	{op: "Model", fields: `{"model":"unet"}`, rows: true},
 	{op: "EvaluateSchedule", fields: `{"schedule":"table","knots":true}`, rows: true},
 	{op: "EvaluateSchedule", fields: `{"schedule":"joint","knots":true}`, rows: true},
-	{op: "ExportSchedule", fields: `{"schedule":"few"}`},
+	{op: "ListPlans"},
+	{op: "ExportSchedule", fields: `{"schedule":"geodesic"}`},
 	{op: "ExportStart", fields: `{"schedule":"start"}`},
-	{op: "ExportStatistics", fields: `{"schedule":"geodesic"}`},
-	{op: "ExportFitted", fields: `{"schedule":"fit"}`},
-	{op: "PlanSampler", fields: `{"schedule":"few","model":"exact","nfe":3,"labels":[0,1]}`},
+	{op: "PlanSampler", fields: `{"plan":"few"}`},
+	{op: "PlanSampler", fields: `{"schedule":"start","model":"exact","nfe":3,"labels":[0,1]}`},
 	{op: "Sample", fields: `{"model":"joint","n":3,"steps":4,"dtype":"float32","guidance":1.5}`, rows: true},
-	{op: "Sample", fields: `{"model":"exact","n":3,"schedule":"few","nfe":3,"dtype":"float32"}`, rows: true},
-	{op: "Sample", fields: `{"model":"exact","n":3,"schedule":"fit","nfe":4,"solver":"fitted"}`, rows: true},
+	{op: "Sample", fields: `{"model":"exact","n":3,"plan":"few","dtype":"float32"}`, rows: true},
 	{op: "Sample", fields: `{"model":"exact","labels":[0,1],"schedule":"start","nfe":4,"every":2}`, rows: true},
 	{op: "Sample", fields: `{"model":"nobody","n":1,"steps":2}`, rows: true, refused: true},
 	{op: "Denoise", fields: `{"model":"unet"}`, rows: true, in: noisy(2)},
