@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,30 +65,4 @@ func TestUploadedBasis(t *testing.T) {
 		t.Errorf("beside the schedule and its manifest there is something of the old one: %v, %v", left, err)
 	}
 	act(t, e, "DeleteSchedule", `{"schedule":"s"}`)
-}
-
-func TestBasisUploadRejects(t *testing.T) {
-	e := open(t)
-	long := axis(0)
-	long[0] = 1.01
-	for name, c := range map[string]struct {
-		code  api.Code
-		batch api.Batch
-	}{
-		"not unit": {api.BadSchedule, api.Batch{Rows: 1, Cols: []any{[]int32{-1}, long}}},
-		"NaN": {api.BadTensor, api.Batch{Rows: 1, Cols: []any{
-			[]int32{-1},
-			append([]float64{math.NaN()}, axis(0)[1:]...),
-		}}},
-		"none": {api.BadTensor, api.Batch{Rows: 0, Cols: []any{[]int32{}, []float64{}}}},
-	} {
-		_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(8, 8), c.batch)
-		wantCode(t, name, err, c.code)
-	}
-	_, err := put(e, `{"op":"PutBasis","name":"b"}`, basisTable(64, 0))
-	wantCode(t, "empty shape", err, api.BadTensor)
-	_, err = put(e, `{"op":"PutBasis","name":"dct"}`, basisTable(8, 8))
-	wantCode(t, "reserved", err, api.BadRequest)
-	_, err = openUpload(t.Context(), e, `{"op":"PutHat"}`, basisTable(8, 8))
-	wantCode(t, "operation", err, api.OpNotFound)
 }

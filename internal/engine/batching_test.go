@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 )
 
 // together runs requests for samples at once, and meanwhile once they have begun.
@@ -27,7 +29,7 @@ func together(t *testing.T, e *Engine, bodies []string, meanwhile func()) []*row
 // Requests that were evaluated together get the samples that each gets alone, whatever they have in common but the
 // network. They wait for one slot.
 func TestTogetherAsAlone(t *testing.T) {
-	dir := newFolder(t)
+	dir := foldertest.New(t)
 	alone, e := reopen(t, dir, Config{Apart: true}), reopen(t, dir, Config{Slots: 1})
 	var bodies []string
 	for i, more := range []string{

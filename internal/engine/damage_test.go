@@ -13,9 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // storedThing is something of each kind: where it lies, how it is used, listed and deleted.
@@ -247,23 +245,6 @@ func TestRepair(t *testing.T) {
 	if state, _ := (storedThing{list: "ListModels", key: "models", name: "m"}).listed(t, e); state != api.Intact {
 		t.Errorf("the repaired model is %s", state)
 	}
-}
-
-// TestResumeOnOtherImages: a run goes on with the images that it was started with, and no others.
-func TestResumeOnOtherImages(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
-	dir := e.cfg.Dir
-	if err := e.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	e = reopen(t, dir, Config{})
-	in := labelled(tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1))
-	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
-	upload(t, e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other)
-	_, err := attempt(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
-	wantCode(t, "other images", err, api.BadRequest, "other images")
 }
 
 // What the system refuses is STORAGE in its words, whatever it is, and leaves everything as it was.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 )
 
 // held returns the bytes of buffers on each device.
@@ -49,7 +50,7 @@ func TestSlotsOfSeveralDevices(t *testing.T) {
 // TestSamplesOfSeveralDevices: requests side by side, and the buckets of a long one, go to all devices, with the
 // samples of one. Weights come to a device when it first needs them, and leave all devices with their model.
 func TestSamplesOfSeveralDevices(t *testing.T) {
-	dir := newFolder(t)
+	dir := foldertest.New(t)
 	one := reopen(t, dir, Config{Device: devicetest.Host(t, 1)})
 	four := reopen(t, dir, Config{Device: devicetest.Host(t, 4)})
 	before := held(t, four)

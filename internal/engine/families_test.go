@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -11,65 +10,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
-
-func TestMakeBasis(t *testing.T) {
-	e := open(t)
-	putImages(t, e, "noise", 60)
-	for _, q := range []struct {
-		body string
-		want api.BasisInfo
-	}{
-		{`"name":"all","kind":"pca"`, api.BasisInfo{Name: "all", K: 16}},
-		{`"name":"each","kind":"pca_per_class","k":5`, api.BasisInfo{Name: "each", K: 5, PerClass: true}},
-		{`"name":"coarse","kind":"haar","k":4`, api.BasisInfo{Name: "coarse", K: 4}},
-		{`"name":"all","kind":"pca","k":63,"replace":true`, api.BasisInfo{Name: "all", K: 63}},
-		{`"name":"two","kind":"pca_per_class","clusters":[[0,2]]`, api.BasisInfo{Name: "two", K: 16, PerClass: true}},
-	} {
-		body, want := q.body, q.want
-		want.Height, want.Width = 8, 8
-		info := reply[api.BasisInfo](t, e, "MakeBasis", "{"+body+`,"dataset":"noise"}`)
-		spans := info.Spans
-		if info.Spans = nil; !reflect.DeepEqual(info, want) {
-			t.Errorf("%s: %+v", body, info)
-		}
-		var images int64
-		for _, s := range spans {
-			images += s.Images
-			if !(s.Share > 0 && s.Share <= 1) {
-				t.Errorf("%s: %+v", body, s)
-			}
-		}
-		if want.Name != "coarse" && images != 60 {
-			t.Errorf("%s: components of %d images", body, images)
-		}
-	}
-	again := reopen(t, e.cfg.Dir, Config{})
-	var names []string
-	for _, b := range again.catalog.BasisInfos() {
-		names = append(names, b.Name)
-		if b.Name == "two" {
-			if two, err := again.catalog.Basis("two"); err != nil || len(two.Groups()) != 2 {
-				t.Errorf("clusters were parted, %v", err)
-			}
-		}
-	}
-	if !slices.Equal(names, []string{"all", "coarse", "each", "two"}) {
-		t.Errorf("stored %v", names)
-	}
-}
-
-func TestMakeBasisRefused(t *testing.T) {
-	e := open(t)
-	putImages(t, e, "noise", 12)
-	act(t, e, "MakeBasis", `{"name":"taken","kind":"haar","dataset":"noise"}`)
-	for body, want := range map[string]api.Code{
-		`{"name":"taken","kind":"pca","dataset":"noise"}`:                api.NameTaken,
-		`{"name":"b","kind":"pca","dataset":"noise","k":64}`:             api.BadRequest,
-		`{"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]}`: api.BadRequest,
-	} {
-		refuse(t, e, "MakeBasis", body, want)
-	}
-}
 
 // familyRun trains two steps of a family from tiny, frozen and with the cheapest estimator, and saves the model.
 func familyRun(t *testing.T, e *Engine, name, family string) {
@@ -147,22 +87,4 @@ func TestFamilyOfBands(t *testing.T) {
 func scheduleOf(t *testing.T, e *Engine, model string) *api.ScheduleInfo {
 	t.Helper()
 	return reply[api.ModelInfo](t, e, "DescribeModel", fmt.Sprintf(`{"model":%q}`, model)).Schedule
-}
-
-func TestFamilyRefused(t *testing.T) {
-	e := open(t)
-	putImages(t, e, "noise", 12)
-	putSmooth(t, e, "unlabelled", 4)
-	two := api.Batch{Rows: 2, Cols: []any{[]int32{0, 1}, append(axis(0), axis(9)...)}}
-	upload(t, e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two)
-	small := api.Batch{Rows: 1, Cols: []any{[]int32{-1}, axis(0)[:16]}}
-	upload(t, e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small)
-	for fields, says := range map[string]string{
-		`"dataset":"noise","family":{"basis":"dct","cuts":[2,8]}`:   "cut 8",
-		`"dataset":"noise","family":{"basis":"two"}`:                "class 2",
-		`"dataset":"noise","family":{"basis":"small"}`:              "4×4",
-		`"dataset":"unlabelled","family":{"basis":"pca_per_class"}`: "must have a label",
-	} {
-		refuse(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","model":"tiny",`+fields+`}`, api.BadRequest, says)
-	}
 }

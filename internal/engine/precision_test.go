@@ -7,13 +7,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 	"github.com/anisoflight/anisoflight/kernels"
 )
 
 // The server's precision is that of models and runs that name none. One loaded at another is computed at that, and
 // everything says which.
 func TestPrecision(t *testing.T) {
-	dir := newFolder(t)
+	dir := foldertest.New(t)
 	e := reopen(t, dir, Config{Precision: kernels.BFloat16})
 	if p := act(t, e, "ServerInfo", `{}`)["precision"]; p != "bfloat16" {
 		t.Errorf("ServerInfo says %v", p)

@@ -4,18 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/kernels/unet"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -76,121 +70,6 @@ func TestRunLifeCycle(t *testing.T) {
 	}
 	act(t, e, "DeleteRun", `{"run":"r"}`)
 	refuse(t, e, "GetRun", `{"run":"r"}`, api.RunNotFound) // deleted
-}
-
-// A network whose weights and losses are finite may overflow at other noise levels than those of its losses.
-func TestSaveAsksTheNetwork(t *testing.T) {
-	dir := newFolder(t)
-	net, err := unet.Parse([]byte(tiny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := net.Init(1)
-	for i, p := range net.Params() {
-		for k := range values[i] {
-			switch {
-			case p.Name == "model.map_layer0.weight" && k%8 == 0: // of sin(ln σ/4), which changes its sign at σ = 1
-				values[i][k] = 1e25
-			case p.Name == "model.map_layer0.weight", p.Name == "model.map_label.weight":
-				values[i][k] = 0
-			case p.Name == "model.map_layer1.weight":
-				values[i][k] = 1e25
-			}
-		}
-	}
-	wild := &checkpoint.Model{Net: net, Values: values}
-	if err := checkpoint.SaveModel(filepath.Join(dir, "models", "wild"), wild, false); err != nil {
-		t.Fatal(err)
-	}
-	e := reopen(t, dir, Config{})
-	putImages(t, e, "noise", 24)
-	for name, more := range map[string]string{"wild": `"model":"wild"`, "calm": `"model":"tiny"`} {
-		act(t, e, "CreateRun", fmt.Sprintf(
-			`{"name":%q,"stage":"pretrain","dataset":"noise","batch":8,"kimg":1,"p_mean":-3,"p_std":0.1,%s}`, name, more))
-		loss := column[float64](get(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name)), "loss")
-		if math.IsNaN(loss[0]) || math.IsInf(loss[0], 0) {
-			t.Fatalf("%s: the loss at σ = 0.05 is %v", name, loss[0])
-		}
-	}
-	_, err = perform(t.Context(), e, "SaveModel", `{"run":"wild","name":"m"}`, nil)
-	wantCode(t, "an overflow", err, api.NotFinite)
-	if !strings.Contains(err.Error(), "the answer of the network at noise level 1.") {
-		t.Errorf("it says %v", err)
-	}
-	refuse(t, e, "DescribeModel", `{"model":"m"}`, api.ModelNotFound)
-	act(t, e, "SaveModel", `{"run":"wild","name":"m","force":true}`)
-	act(t, e, "SaveModel", `{"run":"calm","name":"calm"}`)
-}
-
-func TestSaveModelRules(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
-	save := func(body string) error {
-		_, err := perform(t.Context(), e, "SaveModel", body, nil)
-		return err
-	}
-	wantCode(t, "taken", save(`{"run":"r","name":"tiny"}`), api.NameTaken)
-	wantCode(t, "reserved", save(`{"run":"r","name":"edm","replace":true}`), api.BadRequest)
-	wantCode(t, "no run", save(`{"run":"x","name":"m"}`), api.RunNotFound)
-	// A run from a model has a half-life of 500 kimg, which is long for what it has seen.
-	saved := act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
-	if warning, _ := saved["warning"].(string); !strings.Contains(warning, "ema_rampup 0.05") {
-		t.Errorf("the warning is %q", warning)
-	}
-	wantCode(t, "taken by itself", save(`{"run":"r","name":"m"}`), api.NameTaken)
-	if err := save(`{"run":"r","name":"m","replace":true}`); err != nil {
-		t.Fatal(err)
-	}
-	info := act(t, e, "DescribeModel", `{"model":"m"}`)
-	if info["version"] != 2.0 || info["schedule"].(map[string]any)["T"] != 100.0 {
-		t.Errorf("saved as %v", info)
-	}
-	_, err := put(e, `{"op":"PutSchedule","name":"m","replace":true}`, scheduleTable,
-		knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2}))
-	wantCode(t, "a schedule of the model's name", err, api.NameTaken)
-	learned := get(t, e, "EvaluateSchedule", `{"schedule":"m","points":3}`)
-	if g := column[float64](learned, "g"); g[2] != 100 {
-		t.Errorf("the model's schedule ends at %v", g[2])
-	}
-	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Models, "m", "schedule.json")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCreateRunRejects(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	refuse(t, e, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`, api.NameTaken)
-	for fields, code := range map[string]api.Code{
-		`"stage":"isotropic","model":"tiny"`:                                                   api.BadRequest,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","batch":0`:                       api.BadRequest,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}`: api.BadRequest,
-		`"stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}`:              api.BadRequest,
-		`"stage":"isotropic","dataset":"none-here","model":"tiny"`:                             api.DatasetNotFound,
-		`"stage":"isotropic","dataset":"noise","model":"nobody"`:                               api.ModelNotFound,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"`:             api.ScheduleNotFound,
-		`"stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}`:   api.BasisNotFound,
-	} {
-		refuse(t, e, "CreateRun", `{"name":"s",`+fields+`}`, code)
-	}
-	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
-		t.Errorf("runs folder: %v, %v", left, err)
-	}
-}
-
-// A watcher of a run that was only created waits; its cancellation ends it.
-func TestWatchIsCancelled(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	job, err := prepare(t.Context(), e, "WatchRun", `{"run":"r"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = collect(ctx, job)
-	wantCode(t, "past its deadline", err, api.DeadlineExceeded)
 }
 
 func TestEvaluateModelAndGeodesic(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/train/data"
 )
@@ -187,7 +188,7 @@ func TestPreviewsAreDenoised(t *testing.T) {
 
 // Parts of a request are, one after the other, its very bytes: index, seed, label and pixels.
 func TestPartsAreTheWhole(t *testing.T) {
-	e := reopen(t, newFolder(t), Config{Device: devicetest.Open(t)}) // XLA: it evaluates often
+	e := reopen(t, foldertest.New(t), Config{Device: devicetest.Open(t)}) // XLA: it evaluates often
 	labels := make([]int32, 150)
 	for i := range labels {
 		labels[i] = int32(i % 3)
