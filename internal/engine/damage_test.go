@@ -28,8 +28,8 @@ type storedThing struct {
 func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	t.Helper()
 	e := open(t)
-	two := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(0), axis(9)...)}}
-	upload(t, e, `{"op":"PutBasis","name":"corner","rows":2}`, basisTable(8, 8), two)
+	in, two := corner()
+	upload(t, e, `{"op":"PutBasis","name":"corner","rows":2}`, in, two)
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 10, 100})
 	upload(t, e, `{"op":"PutSchedule","name":"s","basis":"corner","rows":4}`, scheduleTable, table)
 	putImages(t, e, "noise", 24)
@@ -41,26 +41,20 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	thing := func(folder, use, body, kind, list string) storedThing {
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(folder), ".schedule"), ".basis")
+		if kind == "Run" {
+			name = "r"
+		}
+		deleted := fmt.Sprintf(`{%q:%q}`, strings.ToLower(kind), name)
+		return storedThing{folder, use, body, "List" + list, strings.ToLower(list), name, "Delete" + kind, deleted}
+	}
 	return dir, []storedThing{
-		{
-			"models/m", "Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`, "ListModels", "models", "m",
-			"DeleteModel", `{"model":"m"}`,
-		},
-		{
-			"schedules/s.schedule", "EvaluateSchedule", `{"schedule":"s"}`, "ListSchedules", "schedules", "s",
-			"DeleteSchedule", `{"schedule":"s"}`,
-		},
-		{
-			"bases/corner.basis", "Basis", `{"basis":"corner"}`, "ListBases", "bases", "corner", "DeleteBasis",
-			`{"basis":"corner"}`,
-		},
-		{
-			"datasets/noise", "Dataset", `{"dataset":"noise"}`, "ListDatasets", "datasets", "noise", "DeleteDataset",
-			`{"dataset":"noise"}`,
-		},
-		{
-			"runs/r/state", "TrainStep", `{"run":"r","steps":1}`, "ListRuns", "runs", "r", "DeleteRun", `{"run":"r"}`,
-		},
+		thing("models/m", "Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`, "Model", "Models"),
+		thing("schedules/s.schedule", "EvaluateSchedule", `{"schedule":"s"}`, "Schedule", "Schedules"),
+		thing("bases/corner.basis", "Basis", `{"basis":"corner"}`, "Basis", "Bases"),
+		thing("datasets/noise", "Dataset", `{"dataset":"noise"}`, "Dataset", "Datasets"),
+		thing("runs/r/state", "TrainStep", `{"run":"r","steps":1}`, "Run", "Runs"),
 	}
 }
 

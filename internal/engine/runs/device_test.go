@@ -347,7 +347,9 @@ func TestSaveModelRules(t *testing.T) {
 		replace   bool
 		code      api.Code
 	}{
-		{"r", "edm", true, api.BadRequest}, {"x", "m2", false, api.RunNotFound}, {"r", "m", false, api.NameTaken},
+		{"r", "edm", true, api.BadRequest},
+		{"x", "m2", false, api.RunNotFound},
+		{"r", "m", false, api.NameTaken},
 		{"r", "tiny", false, api.NameTaken},
 	} {
 		_, err := save(q.run, q.name, q.replace)
