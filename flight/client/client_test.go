@@ -16,6 +16,7 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/auth"
 	"github.com/anisoflight/anisoflight/flight/client"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
@@ -34,13 +35,7 @@ func dial(t *testing.T, cfg flight.Config, o client.Options) *client.Client {
 	return c
 }
 
-func wantCode(t *testing.T, what string, err error, code api.Code) {
-	t.Helper()
-	var e *api.Error
-	if !errors.As(err, &e) || e.Code != code {
-		t.Errorf("%s: %v, want %s", what, err, code)
-	}
-}
+var wantCode = apitest.WantCode
 
 // images is n images 2×2 in shades of their number.
 func images(n int) client.Input {

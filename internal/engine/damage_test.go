@@ -13,9 +13,7 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/explain"
 	"github.com/anisoflight/anisoflight/internal/engine/fsck"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
-	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/checkpoint/atomicdir"
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // storedThing is something of each kind: where it lies, how it is used, listed and deleted.
@@ -30,8 +28,8 @@ type storedThing struct {
 func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	t.Helper()
 	e := open(t)
-	two := api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, append(axis(0), axis(9)...)}}
-	upload(t, e, `{"op":"PutBasis","name":"corner","rows":2}`, basisTable(8, 8), two)
+	in, two := corner()
+	upload(t, e, `{"op":"PutBasis","name":"corner","rows":2}`, in, two)
 	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 10, 100})
 	upload(t, e, `{"op":"PutSchedule","name":"s","basis":"corner","rows":4}`, scheduleTable, table)
 	putImages(t, e, "noise", 24)
@@ -43,26 +41,20 @@ func storeEverything(t *testing.T) (dir string, things []storedThing) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	thing := func(folder, use, body, kind, list string) storedThing {
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(folder), ".schedule"), ".basis")
+		if kind == "Run" {
+			name = "r"
+		}
+		deleted := fmt.Sprintf(`{%q:%q}`, strings.ToLower(kind), name)
+		return storedThing{folder, use, body, "List" + list, strings.ToLower(list), name, "Delete" + kind, deleted}
+	}
 	return dir, []storedThing{
-		{
-			"models/m", "Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`, "ListModels", "models", "m",
-			"DeleteModel", `{"model":"m"}`,
-		},
-		{
-			"schedules/s.schedule", "EvaluateSchedule", `{"schedule":"s"}`, "ListSchedules", "schedules", "s",
-			"DeleteSchedule", `{"schedule":"s"}`,
-		},
-		{
-			"bases/corner.basis", "Basis", `{"basis":"corner"}`, "ListBases", "bases", "corner", "DeleteBasis",
-			`{"basis":"corner"}`,
-		},
-		{
-			"datasets/noise", "Dataset", `{"dataset":"noise"}`, "ListDatasets", "datasets", "noise", "DeleteDataset",
-			`{"dataset":"noise"}`,
-		},
-		{
-			"runs/r/state", "TrainStep", `{"run":"r","steps":1}`, "ListRuns", "runs", "r", "DeleteRun", `{"run":"r"}`,
-		},
+		thing("models/m", "Sample", `{"model":"m","n":1,"steps":1,"schedule":"edm"}`, "Model", "Models"),
+		thing("schedules/s.schedule", "EvaluateSchedule", `{"schedule":"s"}`, "Schedule", "Schedules"),
+		thing("bases/corner.basis", "Basis", `{"basis":"corner"}`, "Basis", "Bases"),
+		thing("datasets/noise", "Dataset", `{"dataset":"noise"}`, "Dataset", "Datasets"),
+		thing("runs/r/state", "TrainStep", `{"run":"r","steps":1}`, "Run", "Runs"),
 	}
 }
 
@@ -247,23 +239,6 @@ func TestRepair(t *testing.T) {
 	if state, _ := (storedThing{list: "ListModels", key: "models", name: "m"}).listed(t, e); state != api.Intact {
 		t.Errorf("the repaired model is %s", state)
 	}
-}
-
-// TestResumeOnOtherImages: a run goes on with the images that it was started with, and no others.
-func TestResumeOnOtherImages(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":1}`)
-	dir := e.cfg.Dir
-	if err := e.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	e = reopen(t, dir, Config{})
-	in := labelled(tables.ImageColumn("image", api.Float32, data.HWC, 8, 8, 1))
-	other := api.Batch{Rows: 24, Cols: []any{make([]float32, 24*64), make([]int32, 24)}}
-	upload(t, e, `{"op":"PutDataset","name":"noise","replace":true}`, in, other)
-	_, err := attempt(t.Context(), e, "TrainStep", `{"run":"r","steps":1}`)
-	wantCode(t, "other images", err, api.BadRequest, "other images")
 }
 
 // What the system refuses is STORAGE in its words, whatever it is, and leaves everything as it was.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,48 +13,18 @@ import (
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
-	"github.com/anisoflight/anisoflight/kernels/unet"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 )
 
-// tiny is a network of 8×8 images in one channel and three classes.
-const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,
-	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0,"classes":["a","b","c"]}`
-
-// writeModel writes a folder with a random network.
-func writeModel(t testing.TB, folder, config string, seed uint64) {
-	t.Helper()
-	net, err := unet.Parse([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := net.Init(seed)
-	for _, v := range values { // EDM starts with a zero output; a test wants one that depends on everything
-		for i := range v {
-			v[i] += 0.03 * float32((i*7+3)%11-5)
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := checkpoint.SaveModel(folder, &checkpoint.Model{Net: net, Values: values}, false); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// newFolder returns a fresh folder with the model "tiny".
-func newFolder(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	writeModel(t, filepath.Join(dir, "models", "tiny"), tiny, 1)
-	return dir
-}
+// wantCode checks that err is an error of the contract with this code, in these words.
+var wantCode = apitest.WantCode
 
 // open returns an engine on a fresh folder with the model "tiny".
 func open(t testing.TB) *Engine {
 	t.Helper()
-	return reopen(t, newFolder(t), Config{})
+	return reopen(t, foldertest.New(t), Config{})
 }
 
 // reopen returns an engine on dir.
@@ -84,8 +53,8 @@ func reopen(t testing.TB, dir string, cfg Config) *Engine {
 func openSmall(t *testing.T, cfg Config) *Engine {
 	t.Helper()
 	dir := t.TempDir()
-	small := strings.Replace(tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
-	writeModel(t, filepath.Join(dir, "models", "tiny"), small, 1)
+	small := strings.Replace(foldertest.Tiny, `"img_resolution":8`, `"img_resolution":4`, 1)
+	foldertest.Model(t, filepath.Join(dir, "models", "tiny"), small, 1)
 	e := reopen(t, dir, cfg)
 	putSmoothOf(t, e, "smooth", 96, 4)
 	return e
@@ -296,16 +265,13 @@ func refuse(t *testing.T, e *Engine, op, body string, code api.Code, says ...str
 	wantCode(t, op+" "+body, err, code, says...)
 }
 
-// wantCode checks that err is an error of the contract with this code, in these words.
-func wantCode(t *testing.T, what string, err error, code api.Code, says ...string) {
+// labelled is the schema of images with labels.
+func labelled(image api.Column) api.Schema {
+	return api.Schema{Columns: []api.Column{image, {Name: "label", Type: api.Int32}}}
+}
+
+// putImages stores n random images of 8×8 with labels 0, 1, 2, 0, …
+func putImages(t *testing.T, e *Engine, name string, n int) {
 	t.Helper()
-	if err == nil || api.ErrorOf(err).Code != code {
-		t.Errorf("%s: got %v, want %s", what, err, code)
-		return
-	}
-	for _, words := range says {
-		if !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v does not say %q", what, err, words)
-		}
-	}
+	foldertest.Dataset(t, filepath.Join(e.catalog.Folders().Datasets, name), n, true)
 }

@@ -3,7 +3,8 @@ package engine
 import (
 	"fmt"
 	"math"
-	"reflect"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,65 +12,6 @@ import (
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
 	"github.com/anisoflight/anisoflight/train/data"
 )
-
-func TestMakeBasis(t *testing.T) {
-	e := open(t)
-	putImages(t, e, "noise", 60)
-	for _, q := range []struct {
-		body string
-		want api.BasisInfo
-	}{
-		{`"name":"all","kind":"pca"`, api.BasisInfo{Name: "all", K: 16}},
-		{`"name":"each","kind":"pca_per_class","k":5`, api.BasisInfo{Name: "each", K: 5, PerClass: true}},
-		{`"name":"coarse","kind":"haar","k":4`, api.BasisInfo{Name: "coarse", K: 4}},
-		{`"name":"all","kind":"pca","k":63,"replace":true`, api.BasisInfo{Name: "all", K: 63}},
-		{`"name":"two","kind":"pca_per_class","clusters":[[0,2]]`, api.BasisInfo{Name: "two", K: 16, PerClass: true}},
-	} {
-		body, want := q.body, q.want
-		want.Height, want.Width = 8, 8
-		info := reply[api.BasisInfo](t, e, "MakeBasis", "{"+body+`,"dataset":"noise"}`)
-		spans := info.Spans
-		if info.Spans = nil; !reflect.DeepEqual(info, want) {
-			t.Errorf("%s: %+v", body, info)
-		}
-		var images int64
-		for _, s := range spans {
-			images += s.Images
-			if !(s.Share > 0 && s.Share <= 1) {
-				t.Errorf("%s: %+v", body, s)
-			}
-		}
-		if want.Name != "coarse" && images != 60 {
-			t.Errorf("%s: components of %d images", body, images)
-		}
-	}
-	again := reopen(t, e.cfg.Dir, Config{})
-	var names []string
-	for _, b := range again.catalog.BasisInfos() {
-		names = append(names, b.Name)
-		if b.Name == "two" {
-			if two, err := again.catalog.Basis("two"); err != nil || len(two.Groups()) != 2 {
-				t.Errorf("clusters were parted, %v", err)
-			}
-		}
-	}
-	if !slices.Equal(names, []string{"all", "coarse", "each", "two"}) {
-		t.Errorf("stored %v", names)
-	}
-}
-
-func TestMakeBasisRefused(t *testing.T) {
-	e := open(t)
-	putImages(t, e, "noise", 12)
-	act(t, e, "MakeBasis", `{"name":"taken","kind":"haar","dataset":"noise"}`)
-	for body, want := range map[string]api.Code{
-		`{"name":"taken","kind":"pca","dataset":"noise"}`:                api.NameTaken,
-		`{"name":"b","kind":"pca","dataset":"noise","k":64}`:             api.BadRequest,
-		`{"name":"b","kind":"pca","dataset":"noise","clusters":[[0,1]]}`: api.BadRequest,
-	} {
-		refuse(t, e, "MakeBasis", body, want)
-	}
-}
 
 // familyRun trains two steps of a family from tiny, frozen and with the cheapest estimator, and saves the model.
 func familyRun(t *testing.T, e *Engine, name, family string) {
@@ -149,20 +91,56 @@ func scheduleOf(t *testing.T, e *Engine, model string) *api.ScheduleInfo {
 	return reply[api.ModelInfo](t, e, "DescribeModel", fmt.Sprintf(`{"model":%q}`, model)).Schedule
 }
 
-func TestFamilyRefused(t *testing.T) {
+// corner returns a basis of two pixels of 8×8 images, as it is uploaded.
+func corner() (api.Schema, api.Batch) {
+	vectors := make([]float64, 2*64)
+	vectors[0], vectors[64+9] = 1, 1
+	return api.Schema{Columns: []api.Column{
+		{Name: "label", Type: api.Int32},
+		{Name: "vector", Type: api.Float64, Kind: api.Tensor, Shape: []int{8, 8}, DimNames: []string{"H", "W"}},
+	}}, api.Batch{Rows: 2, Cols: []any{[]int32{-1, -1}, vectors}}
+}
+
+func TestUploadedBasis(t *testing.T) {
 	e := open(t)
-	putImages(t, e, "noise", 12)
-	putSmooth(t, e, "unlabelled", 4)
-	two := api.Batch{Rows: 2, Cols: []any{[]int32{0, 1}, append(axis(0), axis(9)...)}}
-	upload(t, e, `{"op":"PutBasis","name":"two"}`, basisTable(8, 8), two)
-	small := api.Batch{Rows: 1, Cols: []any{[]int32{-1}, axis(0)[:16]}}
-	upload(t, e, `{"op":"PutBasis","name":"small"}`, basisTable(4, 4), small)
-	for fields, says := range map[string]string{
-		`"dataset":"noise","family":{"basis":"dct","cuts":[2,8]}`:   "cut 8",
-		`"dataset":"noise","family":{"basis":"two"}`:                "class 2",
-		`"dataset":"noise","family":{"basis":"small"}`:              "4×4",
-		`"dataset":"unlabelled","family":{"basis":"pca_per_class"}`: "must have a label",
-	} {
-		refuse(t, e, "CreateRun", `{"name":"r","stage":"anisotropic","model":"tiny",`+fields+`}`, api.BadRequest, says)
+	in, two := corner()
+	if n, err := put(e, `{"op":"PutBasis","name":"corner"}`, in, two); err != nil || n != 2 {
+		t.Fatalf("%d, %v", n, err)
 	}
+	// A schedule on it samples, and survives a restart and its basis.
+	table := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}, knot{-1, 1, 0, 1e-6}, knot{-1, 1, 4, 1},
+		knot{-1, 1, 10, 100})
+	upload(t, e, `{"op":"PutSchedule","name":"s","basis":"corner"}`, scheduleTable, table)
+	const body = `{"model":"tiny","n":2,"steps":2,"schedule":"s","dtype":"float32"}`
+	a := get(t, e, "Sample", body)
+	// It can be read back, by its own name and by the schedule's.
+	for _, body := range []string{`{"basis":"corner"}`, `{"schedule":"s"}`} {
+		back := get(t, e, "Basis", body)
+		if !slices.Equal(column[int32](back, "label"), []int32{-1, -1}) ||
+			!slices.Equal(column[float64](back, "vector"), two.Cols[1].([]float64)) {
+			t.Errorf("the basis of %s comes back different", body)
+		}
+	}
+	for body, want := range map[string]api.Code{
+		`{}`: api.BadRequest, `{"basis":"corner","schedule":"s"}`: api.BadRequest, `{"schedule":"edm"}`: api.BadRequest,
+		`{"basis":"nobody"}`: api.BasisNotFound, `{"schedule":"nobody"}`: api.ScheduleNotFound,
+	} {
+		refuse(t, e, "Basis", body, want)
+	}
+	_, err := put(e, `{"op":"PutSchedule","name":"s2","basis":"corner","k":3}`, scheduleTable, table)
+	wantCode(t, "k", err, api.BadRequest)
+	act(t, e, "DeleteBasis", `{"basis":"corner"}`) // the schedule has a copy of its own
+	kept := get(t, reopen(t, e.cfg.Dir, Config{}), "Sample", body)
+	if !slices.Equal(column[float32](kept, "sample"), column[float32](a, "sample")) {
+		t.Error("the schedule has changed with its basis")
+	}
+	_, err = put(e, `{"op":"PutSchedule","name":"s2","basis":"corner"}`, scheduleTable, table)
+	wantCode(t, "deleted basis", err, api.BasisNotFound)
+	// Its name is free for a schedule without a basis, and the other way round.
+	plain := knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100})
+	upload(t, e, `{"op":"PutSchedule","name":"s","replace":true}`, scheduleTable, plain)
+	if left, err := os.ReadDir(filepath.Join(e.catalog.Folders().Schedules, "s.schedule")); err != nil || len(left) != 2 {
+		t.Errorf("beside the schedule and its manifest there is something of the old one: %v, %v", left, err)
+	}
+	act(t, e, "DeleteSchedule", `{"schedule":"s"}`)
 }

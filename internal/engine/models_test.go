@@ -2,124 +2,18 @@ package engine
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"math"
+	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
+	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 )
-
-func TestLoadModelRules(t *testing.T) {
-	e := open(t)
-	load := func(body string) error {
-		_, err := perform(t.Context(), e, "LoadModel", body, nil)
-		return err
-	}
-	// A folder that appears after the start.
-	writeModel(t, filepath.Join(e.catalog.Folders().Models, "late"), tiny, 2)
-	wantCode(t, "not loaded yet", func() error { _, err := e.catalog.Model("late"); return err }(), api.ModelNotFound)
-	for range 2 { // the second time changes nothing
-		if err := load(`{"name":"late"}`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v := act(t, e, "DescribeModel", `{"model":"late"}`)["version"]; v != 1.0 {
-		t.Errorf("version %v after loading the same folder twice", v)
-	}
-	wantCode(t, "no folder", load(`{"name":"none-here"}`), api.ModelNotFound)
-	wantCode(t, "bad name", load(`{"name":"../tiny"}`), api.BadRequest)
-	wantCode(t, "no model", load(`{"name":"x","model":"none-here"}`), api.ModelNotFound)
-}
-
-// TestModelsAreRenamed: a model takes the name of another, which goes, and its folder that of the other's.
-func TestModelsAreRenamed(t *testing.T) {
-	e := open(t)
-	models := e.catalog.Folders().Models
-	writeModel(t, filepath.Join(models, "trial"), tiny, 2)
-	act(t, e, "LoadModel", `{"name":"trial"}`)
-	wanted := act(t, e, "DescribeModel", `{"model":"trial"}`)["hash"]
-	for _, name := range []string{"tiny", "fresh"} { // one that is there, and one that is not
-		act(t, e, "LoadModel", `{"name":"`+name+`","model":"trial"}`)
-		if got := act(t, e, "DescribeModel", `{"model":"`+name+`"}`); got["hash"] != wanted {
-			t.Errorf("the model %s is %v", name, got)
-		}
-		if _, err := os.Stat(filepath.Join(models, "trial")); !os.IsNotExist(err) {
-			t.Errorf("the folder of before: %v", err)
-		}
-		refuse(t, e, "DescribeModel", `{"model":"trial"}`, api.ModelNotFound) // the name of before
-		act(t, e, "LoadModel", `{"name":"trial","model":"`+name+`"}`)
-	}
-}
-
-// Neither a linked folder nor a linked file may lead out of the models folder.
-func TestLoadModelFollowsNoLinkOut(t *testing.T) {
-	e := open(t)
-	models, outside := e.catalog.Folders().Models, filepath.Join(t.TempDir(), "m")
-	writeModel(t, outside, tiny, 3)
-	writeModel(t, filepath.Join(models, "half"), tiny, 3)
-	weights := filepath.Join(models, "half", "model.safetensors")
-	if err := errors.Join(os.Symlink(outside, filepath.Join(models, "linked")), os.Remove(weights),
-		os.Symlink(filepath.Join(outside, "model.safetensors"), weights),
-		os.Symlink("tiny", filepath.Join(models, "alias"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"linked", "half"} {
-		refuse(t, e, "LoadModel", `{"name":"`+name+`"}`, api.BadModel)
-	}
-	act(t, e, "LoadModel", `{"name":"alias"}`) // a link that stays inside
-}
-
-func TestBadModelsAreRefusedAndLeaveTheRest(t *testing.T) {
-	dir := t.TempDir()
-	models := filepath.Join(dir, "models")
-	writeModel(t, filepath.Join(models, "good"), tiny, 1)
-	for name, spoil := range map[string]func(folder string) error{
-		"no-weights": func(f string) error { return os.Remove(filepath.Join(f, "model.safetensors")) },
-		"truncated":  func(f string) error { return os.Truncate(filepath.Join(f, "model.safetensors"), 1000) },
-		"bad-schedule": func(f string) error {
-			return os.WriteFile(filepath.Join(f, "schedule.json"), []byte(`{"version":99}`), 0o644)
-		},
-	} {
-		writeModel(t, filepath.Join(models, name), tiny, 1)
-		// without a manifest, which would name the file: a folder made by hand
-		folder := filepath.Join(models, name)
-		if err := errors.Join(spoil(folder), os.Remove(filepath.Join(folder, "manifest.json"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e := reopen(t, dir, Config{})
-	list := act(t, e, "ListModels", "")["models"].([]any)
-	for _, m := range list {
-		if m := m.(map[string]any); (m["integrity"] == api.IsDamaged) == (m["name"] == "good") {
-			t.Errorf("listed: %v", m)
-		}
-	}
-	for _, name := range []string{"no-weights", "truncated", "bad-schedule"} {
-		refuse(t, e, "LoadModel", `{"name":"`+name+`"}`, api.BadModel)
-	}
-}
-
-func TestUnloadAndDeleteModel(t *testing.T) {
-	e := open(t)
-	job, err := prepare(t.Context(), e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	act(t, e, "UnloadModel", `{"model":"tiny"}`)
-	_, err = collect(t.Context(), job)
-	wantCode(t, "a job prepared before", err, api.ModelNotFound)
-	refuse(t, e, "UnloadModel", `{"model":"tiny"}`, api.ModelNotFound) // twice
-	act(t, e, "LoadModel", `{"name":"tiny"}`)
-	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`)
-	act(t, e, "DeleteModel", `{"model":"tiny"}`)
-	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Models, "tiny")); err == nil {
-		t.Error("the folder is still there")
-	}
-	left, err := os.ReadDir(e.catalog.Folders().Models)
-	if err != nil || len(left) != 0 {
-		t.Errorf("left in the models folder: %v, %v", left, err)
-	}
-}
 
 // Every operation of the contract is served in exactly the ways that it lists, and nothing else is.
 func TestOperationsAreAllServed(t *testing.T) {
@@ -191,4 +85,172 @@ func TestBusy(t *testing.T) {
 	_, err = e.enter(watch)
 	wantCode(t, "a third watcher", err, api.Busy)
 	act(t, e, "ListModels", "")
+}
+
+// What is stored is listed and described without a device, which a server that cannot open one says when it is needed.
+func TestMetadataNeedsNoDevice(t *testing.T) {
+	dir := foldertest.New(t)
+	want := act(t, reopen(t, dir, Config{}), "DescribeModel", `{"model":"tiny"}`)
+	e, err := Open(t.Context(), Config{
+		Dir: dir, Logger: slog.New(slog.DiscardHandler),
+		OpenDevice: func() (*device.Device, error) {
+			return nil, errors.New("there is no device")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putImages(t, e, "noise", 5)
+	got := act(t, e, "DescribeModel", `{"model":"tiny"}`)
+	for _, field := range []string{"hash", "parameters", "version", "precision", "model_type"} {
+		if got[field] != want[field] {
+			t.Errorf("%s is %v, with a device %v", field, got[field], want[field])
+		}
+	}
+	for _, name := range []string{"ServerInfo", "ListModels", "ListSchedules", "ListBases", "ListDatasets", "ListRuns"} {
+		act(t, e, name, "")
+	}
+	act(t, e, "MakeSchedule", `{"name":"s","kind":"edm"}`)
+	act(t, e, "LoadModel", `{"name":"tiny"}`)
+	get(t, e, "EvaluateSchedule", `{"schedule":"tiny"}`)
+	if flights := e.List(t.Context()); len(flights) != 3 {
+		t.Errorf("listed %v", flights)
+	}
+	refuse(t, e, "Sample", `{"model":"tiny","n":1,"steps":2}`, api.Internal) // a sample
+	if err := e.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The server's precision is that of models and runs that name none. One loaded at another is computed at that, and
+// everything says which.
+func TestPrecision(t *testing.T) {
+	dir := foldertest.New(t)
+	e := reopen(t, dir, Config{Precision: kernels.BFloat16})
+	if p := act(t, e, "ServerInfo", `{}`)["precision"]; p != "bfloat16" {
+		t.Errorf("ServerInfo says %v", p)
+	}
+	describe := func(version float64, precision string) {
+		t.Helper()
+		if m := act(t, e, "DescribeModel", `{"model":"tiny"}`); m["precision"] != precision || m["version"] != version {
+			t.Errorf("the model is version %v at %v, want %v at %s", m["version"], m["precision"], version, precision)
+		}
+	}
+	sample := func() []float64 {
+		t.Helper()
+		r := get(t, e, "Sample", `{"model":"tiny","n":2,"steps":4,"seed":3,"dtype":"float32"}`)
+		var x []float64
+		for _, v := range column[float32](r, "sample") {
+			x = append(x, float64(v))
+		}
+		return x
+	}
+	describe(1, "bfloat16")
+	rough := sample()
+	if !slices.Equal(rough, sample()) {
+		t.Error("the same samples twice differ")
+	}
+	act(t, e, "LoadModel", `{"name":"tiny","precision":"float32"}`)
+	describe(2, "float32")
+	for range 2 { // named or not, the same again changes nothing
+		act(t, e, "LoadModel", `{"name":"tiny"}`)
+		act(t, e, "LoadModel", `{"name":"tiny","precision":"float32"}`)
+	}
+	describe(2, "float32")
+	exact := sample()
+	if d := floats.Distance(rough, exact, 2) / floats.Norm(exact, 2); !(d > 1e-5 && d < 0.05) {
+		t.Errorf("samples in bfloat16 are %.2g from float32's, want some difference, at most 0.05", d)
+	}
+
+	newRun(t, e, "default", "")
+	newRun(t, e, "own", `,"precision":"float32"`)
+	for run, want := range map[string]string{"default": "bfloat16", "own": "float32"} {
+		cfg := act(t, e, "GetRun", `{"run":"`+run+`"}`)["config"].(map[string]any)
+		if cfg["precision"] != want {
+			t.Errorf("the run %q has precision %v, want %s", run, cfg["precision"], want)
+		}
+	}
+	if r := get(t, e, "TrainStep", `{"run":"default"}`); !(column[float64](r, "grad_norm")[0] > 0) {
+		t.Error("a step in bfloat16 has no gradient")
+	}
+
+	for name, body := range map[string]string{
+		"LoadModel": `{"name":"tiny","precision":"float16"}`,
+		"CreateRun": `{"name":"x","stage":"isotropic","dataset":"noise","model":"tiny","precision":"half"}`,
+	} {
+		refuse(t, e, name, body, api.BadRequest)
+	}
+}
+
+// two is a mixture of two points' clouds in the plane, one per class, on 1×2 pixels.
+const two = `{"name":"two","weights":[3,1],"means":[[0.5,0],[-0.5,0.25]],
+	"covariances":[[[0.04,0.01],[0.01,0.02]],[[0.01,0],[0,0.03]]],"labels":[0,1]}`
+
+// A mixture is a model like others: it is described, sampled, measured, trained on, saved with what was learned, and
+// read again.
+func TestMixtureIsAModel(t *testing.T) {
+	e := open(t)
+	info := act(t, e, "MakeModel", two)
+	if info["model_type"] != "Mixture" || info["img_resolution"] != 1.0 || info["img_width"] != 2.0 ||
+		info["label_dim"] != 2.0 || info["parameters"] != 16.0 {
+		t.Errorf("made %v", info)
+	}
+	act(t, e, "MakeDataset", `{"name":"clouds","model":"two","n":400,"seed":1}`)
+	// Where the noise is far above the data the residual of class 0 tends to nothing, far below to the dimension.
+	r := get(t, e, "EvaluateModel",
+		`{"model":"two","dataset":"clouds","schedule":{"edm":{"T":400}},"points":8,"samples":64}`)
+	residual := column[float64](r, "residual")
+	if first, last := residual[0], residual[7]; !(first > last) || last > 0.05 {
+		t.Errorf("residuals %v", residual)
+	}
+
+	samples := get(t, e, "Sample",
+		`{"model":"two","labels":[0,0,0,0,1,1,1,1],"nfe":15,"dtype":"float32","schedule":{"edm":{"T":400}}}`)
+	for i, v := range column[float32](samples, "sample") {
+		want := []float64{0.5, -0.5}[i/8]
+		if i%2 == 0 && math.Abs(float64(v)-want) > 1 {
+			t.Errorf("sample %d is at %g, its class at %g", i/2, v, want)
+		}
+	}
+
+	run := `"stage":"isotropic","dataset":"clouds","model":"two","T":400,"knots":8,"batch":32,"kimg":0.096`
+	refuse(t, e, "CreateRun", `{"name":"r",`+run+`}`, api.BadRequest) // a mixture that is to be trained
+	act(t, e, "CreateRun", `{"name":"r",`+run+`,"train_network":false,"family":{"per_class":true,"basis":"none"}}`)
+	get(t, e, "TrainStep", `{"run":"r","steps":3}`)
+	saved := act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
+	if saved["model_type"] != "Mixture" || saved["hash"] != info["hash"] ||
+		saved["schedule"].(map[string]any)["per_class"] != true {
+		t.Errorf("saved %v, made %v", saved, info)
+	}
+	again := reopen(t, e.cfg.Dir, Config{})
+	if got := act(t, again, "DescribeModel", `{"model":"learned"}`); got["hash"] != info["hash"] {
+		t.Errorf("read again: %v", got)
+	}
+	get(t, again, "TrainStep", `{"run":"r","steps":1}`)
+}
+
+// A mixture of a data set's classes takes noise in the subspaces that its covariance knows.
+func TestMixtureOfADataSet(t *testing.T) {
+	e := open(t)
+	putSmooth(t, e, "smooth", 48)
+	for _, covariance := range []string{"dct", "full"} {
+		info := act(t, e, "MakeModel", `{"name":"gmm-`+covariance+`","dataset":"smooth","covariance":"`+covariance+`"}`)
+		if info["parameters"] != 64.0*66 {
+			t.Errorf("%s: made %v", covariance, info)
+		}
+	}
+	// The anisotropic noise of a run: exact on the covariance that is diagonal in the DCT.
+	act(t, e, "CreateRun",
+		`{"name":"a","stage":"anisotropic","dataset":"smooth","model":"gmm-dct","train_network":false,"T":400,"knots":8,`+
+			`"batch":16,"kimg":0.032}`)
+	get(t, e, "TrainStep", `{"run":"a","steps":2}`)
+	for body, code := range map[string]api.Code{
+		`{"name":"x"}`: api.BadRequest,
+		`{"name":"x","dataset":"smooth","covariance":"mine"}`: api.BadRequest,
+		`{"name":"x","dataset":"smooth","floor":-1}`:          api.BadRequest,
+		`{"name":"tiny","means":[[0]],"covariances":[[[1]]]}`: api.NameTaken,
+	} {
+		refuse(t, e, "MakeModel", body, code)
+	}
+	refuse(t, e, "MakeDataset", `{"name":"x","model":"tiny","n":3}`, api.BadRequest) // draws from a UNet
 }

@@ -2,20 +2,18 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/runs"
 	"github.com/anisoflight/anisoflight/internal/engine/tables"
-	"github.com/anisoflight/anisoflight/kernels/unet"
-	"github.com/anisoflight/anisoflight/train/checkpoint"
+	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -30,11 +28,6 @@ func newRun(t *testing.T, e *Engine, name, more string) {
 			`"init":"edm","kimg":1%s}`, name, more))
 }
 
-func state(t *testing.T, e *Engine, name string) string {
-	t.Helper()
-	return act(t, e, "GetRun", `{"run":"`+name+`"}`)["state"].(string)
-}
-
 // The operations on runs are wired to the room runs, whose own tests have the rules.
 func TestRunLifeCycle(t *testing.T) {
 	e := open(t)
@@ -46,14 +39,8 @@ func TestRunLifeCycle(t *testing.T) {
 	}
 	r := get(t, e, "TrainStep", `{"run":"r","steps":3}`)
 	seconds := column[float64](r, "seconds")[1:] // the first step waits for the compiler
-	if info := act(t, e, "GetRun", `{"run":"r"}`); info["step_seconds"] != slices.Max(seconds) ||
-		info["state"] != runs.Paused {
+	if info := act(t, e, "GetRun", `{"run":"r"}`); info["step_seconds"] != slices.Max(seconds) {
 		t.Errorf("after steps of %v s it is %v", seconds, info)
-	}
-	for i, kimg := range column[float64](r, "kimg") {
-		if math.Abs(kimg-0.008*float64(i+1)) > 1e-12 || column[int64](r, "step")[i] != int64(i+1) {
-			t.Errorf("kimg %v after step %d of 8 images", kimg, i+1)
-		}
 	}
 	for _, name := range []string{
 		"loss", "energy", "grad_norm", "schedule_grad_norm", "schedule_grad_stderr", "lr", "schedule_lr",
@@ -76,121 +63,6 @@ func TestRunLifeCycle(t *testing.T) {
 	}
 	act(t, e, "DeleteRun", `{"run":"r"}`)
 	refuse(t, e, "GetRun", `{"run":"r"}`, api.RunNotFound) // deleted
-}
-
-// A network whose weights and losses are finite may overflow at other noise levels than those of its losses.
-func TestSaveAsksTheNetwork(t *testing.T) {
-	dir := newFolder(t)
-	net, err := unet.Parse([]byte(tiny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := net.Init(1)
-	for i, p := range net.Params() {
-		for k := range values[i] {
-			switch {
-			case p.Name == "model.map_layer0.weight" && k%8 == 0: // of sin(ln σ/4), which changes its sign at σ = 1
-				values[i][k] = 1e25
-			case p.Name == "model.map_layer0.weight", p.Name == "model.map_label.weight":
-				values[i][k] = 0
-			case p.Name == "model.map_layer1.weight":
-				values[i][k] = 1e25
-			}
-		}
-	}
-	wild := &checkpoint.Model{Net: net, Values: values}
-	if err := checkpoint.SaveModel(filepath.Join(dir, "models", "wild"), wild, false); err != nil {
-		t.Fatal(err)
-	}
-	e := reopen(t, dir, Config{})
-	putImages(t, e, "noise", 24)
-	for name, more := range map[string]string{"wild": `"model":"wild"`, "calm": `"model":"tiny"`} {
-		act(t, e, "CreateRun", fmt.Sprintf(
-			`{"name":%q,"stage":"pretrain","dataset":"noise","batch":8,"kimg":1,"p_mean":-3,"p_std":0.1,%s}`, name, more))
-		loss := column[float64](get(t, e, "TrainStep", fmt.Sprintf(`{"run":%q}`, name)), "loss")
-		if math.IsNaN(loss[0]) || math.IsInf(loss[0], 0) {
-			t.Fatalf("%s: the loss at σ = 0.05 is %v", name, loss[0])
-		}
-	}
-	_, err = perform(t.Context(), e, "SaveModel", `{"run":"wild","name":"m"}`, nil)
-	wantCode(t, "an overflow", err, api.NotFinite)
-	if !strings.Contains(err.Error(), "the answer of the network at noise level 1.") {
-		t.Errorf("it says %v", err)
-	}
-	refuse(t, e, "DescribeModel", `{"model":"m"}`, api.ModelNotFound)
-	act(t, e, "SaveModel", `{"run":"wild","name":"m","force":true}`)
-	act(t, e, "SaveModel", `{"run":"calm","name":"calm"}`)
-}
-
-func TestSaveModelRules(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	get(t, e, "TrainStep", `{"run":"r","steps":2}`)
-	save := func(body string) error {
-		_, err := perform(t.Context(), e, "SaveModel", body, nil)
-		return err
-	}
-	wantCode(t, "taken", save(`{"run":"r","name":"tiny"}`), api.NameTaken)
-	wantCode(t, "reserved", save(`{"run":"r","name":"edm","replace":true}`), api.BadRequest)
-	wantCode(t, "no run", save(`{"run":"x","name":"m"}`), api.RunNotFound)
-	// A run from a model has a half-life of 500 kimg, which is long for what it has seen.
-	saved := act(t, e, "SaveModel", `{"run":"r","name":"m"}`)
-	if warning, _ := saved["warning"].(string); !strings.Contains(warning, "ema_rampup 0.05") {
-		t.Errorf("the warning is %q", warning)
-	}
-	wantCode(t, "taken by itself", save(`{"run":"r","name":"m"}`), api.NameTaken)
-	if err := save(`{"run":"r","name":"m","replace":true}`); err != nil {
-		t.Fatal(err)
-	}
-	info := act(t, e, "DescribeModel", `{"model":"m"}`)
-	if info["version"] != 2.0 || info["schedule"].(map[string]any)["T"] != 100.0 {
-		t.Errorf("saved as %v", info)
-	}
-	_, err := put(e, `{"op":"PutSchedule","name":"m","replace":true}`, scheduleTable,
-		knots(knot{-1, 0, 0, 1}, knot{-1, 0, 1, 2}))
-	wantCode(t, "a schedule of the model's name", err, api.NameTaken)
-	learned := get(t, e, "EvaluateSchedule", `{"schedule":"m","points":3}`)
-	if g := column[float64](learned, "g"); g[2] != 100 {
-		t.Errorf("the model's schedule ends at %v", g[2])
-	}
-	if _, err := os.Stat(filepath.Join(e.catalog.Folders().Models, "m", "schedule.json")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCreateRunRejects(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	refuse(t, e, "CreateRun", `{"name":"r","stage":"isotropic","dataset":"noise","model":"tiny"}`, api.NameTaken)
-	for fields, code := range map[string]api.Code{
-		`"stage":"isotropic","model":"tiny"`:                                                   api.BadRequest,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","batch":0`:                       api.BadRequest,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","family":{"basis":"dct","kk":1}`: api.BadRequest,
-		`"stage":"pretrain","dataset":"noise","network":{"model_type":"Nothing"}`:              api.BadRequest,
-		`"stage":"isotropic","dataset":"none-here","model":"tiny"`:                             api.DatasetNotFound,
-		`"stage":"isotropic","dataset":"noise","model":"nobody"`:                               api.ModelNotFound,
-		`"stage":"isotropic","dataset":"noise","model":"tiny","schedule":"nobody"`:             api.ScheduleNotFound,
-		`"stage":"anisotropic","dataset":"noise","model":"tiny","family":{"basis":"nobody"}`:   api.BasisNotFound,
-	} {
-		refuse(t, e, "CreateRun", `{"name":"s",`+fields+`}`, code)
-	}
-	if left, err := os.ReadDir(e.catalog.Folders().Runs); err != nil || len(left) != 1 {
-		t.Errorf("runs folder: %v, %v", left, err)
-	}
-}
-
-// A watcher of a run that was only created waits; its cancellation ends it.
-func TestWatchIsCancelled(t *testing.T) {
-	e := open(t)
-	newRun(t, e, "r", "")
-	job, err := prepare(t.Context(), e, "WatchRun", `{"run":"r"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err = collect(ctx, job)
-	wantCode(t, "past its deadline", err, api.DeadlineExceeded)
 }
 
 func TestEvaluateModelAndGeodesic(t *testing.T) {
@@ -276,5 +148,126 @@ func TestARunSaysWhatItGained(t *testing.T) {
 	o := act(t, again, "SaveModel", `{"run":"s","name":"flat"}`)["outcome"].(map[string]any)
 	if o["samples"] != nil || o["summary"] == "" {
 		t.Errorf("images that are all alike judge samples: %v", o)
+	}
+}
+
+var began = time.Now().Truncate(time.Second) // provenance counts in seconds
+
+// provenance returns what ListSchedules says about where a schedule came from.
+func provenance(t *testing.T, e *Engine, name string) schedule.Provenance {
+	t.Helper()
+	for _, s := range e.catalog.ScheduleInfos() {
+		if s.Name == name {
+			p, ok := s.Provenance.(*schedule.Provenance)
+			if !ok {
+				t.Fatalf("%s has no provenance", name)
+			}
+			if p.Program != "anisoflight test" || p.Created.Before(began) || p.Created.After(time.Now()) {
+				t.Errorf("%s was made by %q on %v", name, p.Program, p.Created)
+			}
+			return *p
+		}
+	}
+	t.Fatalf("no schedule %s", name)
+	return schedule.Provenance{}
+}
+
+func TestProvenanceOfSchedules(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "bars", 24)
+	d, err := e.catalog.Dataset("bars")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := reply[api.ModelInfo](t, e, "DescribeModel", `{"model":"tiny"}`)
+	data, net := schedule.Source{Name: "bars", Hash: d.Hash()}, schedule.Source{Name: "tiny", Hash: m.Hash}
+
+	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400}`)
+	if p := provenance(t, e, "line"); p.Kind != "log-linear" || p.Dataset != nil || p.Model != nil || p.Seed != nil {
+		t.Errorf("log-linear: %+v", p)
+	}
+
+	act(t, e, "MakeSchedule",
+		`{"name":"geo","kind":"geodesic","model":"tiny","dataset":"bars","T":400,"points":6,"samples":3,"seed":7}`)
+	p := provenance(t, e, "geo")
+	if p.Kind != "geodesic" || *p.Dataset != data || *p.Model != net || *p.Seed != 7 {
+		t.Errorf("geodesic: %+v", p)
+	}
+	if !(p.EnergyAfter.Value < p.EnergyBefore.Value && p.EnergyAfter.Stderr > 0 && p.EnergyBefore.Stderr > 0) {
+		t.Errorf("the geodesic's energy is %+v, EDM's %+v", p.EnergyAfter, p.EnergyBefore)
+	}
+
+	upload(t, e, `{"op":"PutSchedule","name":"mine"}`, scheduleTable,
+		knots(knot{-1, 0, 0, 1e-6}, knot{-1, 0, 10, 100}))
+	if p := provenance(t, e, "mine"); p.Kind != "upload" || p.EnergyAfter != nil {
+		t.Errorf("upload: %+v", p)
+	}
+	again := reopen(t, e.cfg.Dir, Config{})
+	if p := provenance(t, again, "geo"); *p.Dataset != data || p.Kind != "geodesic" {
+		t.Errorf("after a restart: %+v", p)
+	}
+}
+
+// A model that a run saves says what its schedule was learned from; so does the run's stored state.
+func TestProvenanceOfRuns(t *testing.T) {
+	e := open(t)
+	putImages(t, e, "bars", 24)
+	act(t, e, "CreateRun",
+		`{"name":"r","stage":"isotropic","dataset":"bars","model":"tiny","train_network":false,"batch":2,"T":400,`+
+			`"knots":8,"init":"edm","kimg":1,"schedule_lr":0.1,"seed":5}`)
+	get(t, e, "TrainStep", `{"run":"r","steps":4}`)
+	act(t, e, "SaveModel", `{"run":"r","name":"learned"}`)
+	check := func(when, name string, p schedule.Provenance) {
+		t.Helper()
+		if p.Kind != "learned" || p.Stage != train.Isotropic || p.Steps != 4 || p.Kimg != 0.008 || *p.Seed != 5 ||
+			p.Dataset.Name != "bars" || len(p.Dataset.Hash) != 64 {
+			t.Errorf("%s: %+v", when, p)
+		}
+		if p.Model.Name != name || p.EnergyBefore != nil || p.EnergyAfter != nil {
+			t.Errorf("%s: of model %+v, energies of other draws %+v and %+v", when, p.Model, p.EnergyBefore, p.EnergyAfter)
+		}
+		if m := p.Moved; m == nil || m.LogG == 0 || m.RatioBefore != 1 || m.RatioAfter != 1 {
+			t.Errorf("%s: the path has moved by %+v", when, m)
+		}
+	}
+	p := provenance(t, e, "learned")
+	check("saved", "learned", p)
+	if m, err := e.catalog.Model("learned"); err != nil || p.Model.Hash != m.Hash {
+		t.Errorf("the model's hash is %s, its provenance says %s (%v)", m.Hash, p.Model.Hash, err)
+	}
+	act(t, e, "CancelRun", `{"run":"r"}`)
+	act(t, e, "SaveModel", `{"run":"r","name":"late"}`) // from the stored state
+	check("saved after the end", "late", provenance(t, e, "late"))
+
+	// Training the network alone leaves the schedule what it was.
+	act(t, e, "CreateRun", `{"name":"more","stage":"pretrain","dataset":"bars","model":"learned","batch":1,"seed":9}`)
+	get(t, e, "TrainStep", `{"run":"more","steps":1}`)
+	act(t, e, "SaveModel", `{"run":"more","name":"further"}`)
+	check("pretrained further", "learned", provenance(t, e, "further"))
+}
+
+func TestImportSchedule(t *testing.T) {
+	e := open(t)
+	act(t, e, "MakeSchedule", `{"name":"line","kind":"log-linear","T":400,"knots":4}`)
+	file, err := json.Marshal(reply[any](t, e, "ExportSchedule", `{"schedule":"line"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act(t, e, "ImportSchedule", `{"name":"copy","file":`+string(file)+`}`)
+	if p := provenance(t, e, "copy"); p.Kind != "log-linear" {
+		t.Errorf("the copy's provenance is %+v", p)
+	}
+	const head = `{"name":"x","file":{"format":"anisoflight-schedule","version":1,"family":{"per_class":false,"basis":`
+	for body, code := range map[string]api.Code{
+		`{"name":"copy","file":` + string(file) + `}`:                api.NameTaken,
+		`{"name":"tiny","replace":true,"file":` + string(file) + `}`: api.NameTaken, // a model's
+		`{"name":"x"}`:            api.BadRequest,
+		`{"name":"x","file":[1]}`: api.BadRequest,
+		`{"name":"x","file":{"format":"other","version":1}}`:                    api.BadSchedule,
+		`{"name":"x","basis":"b","file":` + string(file) + `}`:                  api.BadRequest,
+		head + `"b"},"paths":[[{"t":[0,1],"g":[1,2]},{"t":[0,1],"g":[1,2]}]]}}`: api.BasisNotFound,
+		head + `"none"},"paths":[[{"t":[0,1],"g":[2,1]}]]}}`:                    api.BadSchedule, // g falls
+	} {
+		refuse(t, e, "ImportSchedule", body, code)
 	}
 }

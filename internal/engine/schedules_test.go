@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 	"github.com/anisoflight/anisoflight/schedule"
 )
 
@@ -38,13 +39,7 @@ func put(e *Engine, command string, in api.Schema, batches ...api.Batch) (int64,
 	if err != nil {
 		return 0, err
 	}
-	for _, b := range batches {
-		if err := u.Write(b); err != nil {
-			u.Abort()
-			return 0, err
-		}
-	}
-	return u.Commit()
+	return apitest.Send(u, batches...)
 }
 
 func TestEvaluateScheduleOfEDM(t *testing.T) {

@@ -10,14 +10,10 @@ import (
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/testing/devicetest"
+	"github.com/anisoflight/anisoflight/internal/testing/foldertest"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/device"
-	"github.com/anisoflight/anisoflight/kernels/unet"
 )
-
-// tiny is a network of 8×8 images in one channel and three classes.
-const tiny = `{"model_type":"SongUNet","img_resolution":8,"img_channels":1,"label_dim":3,"model_channels":8,
-	"channel_mult":[1],"num_blocks":1,"attn_resolutions":[],"dropout":0}`
 
 // batchSize is the size of the tests' batches.
 const batchSize = 8
@@ -25,16 +21,7 @@ const batchSize = 8
 // network returns a random network on a device.
 func network(t *testing.T, dev *device.Device) sampler.Network {
 	t.Helper()
-	net, err := unet.Parse([]byte(tiny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := net.Init(1)
-	for _, v := range values { // EDM starts with a zero output; a test wants one that depends on everything
-		for i := range v {
-			v[i] += 0.03 * float32((i*7+3)%11-5)
-		}
-	}
+	net, values := foldertest.Network(t, foldertest.Tiny, 1)
 	on, err := kernels.NewModel(dev, net, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 )
 
@@ -19,12 +20,7 @@ func open(t *testing.T, dir string) *Catalog {
 	return c
 }
 
-func wantCode(t *testing.T, what string, err error, want api.Code) {
-	t.Helper()
-	if err == nil || api.ErrorOf(err).Code != want {
-		t.Errorf("%s: %v, want the code %s", what, err, want)
-	}
-}
+var wantCode = apitest.WantCode
 
 // plane returns a basis of two subspaces of 1×2 images whose first vector is (x, y).
 func plane(t *testing.T, x, y float64) *basis.Basis {

@@ -1,10 +1,30 @@
 package contents
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/anisoflight/anisoflight/flight/api"
+	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 )
+
+// wantCode checks the error that a client gets.
+func wantCode(t *testing.T, what string, err error, want api.Code, says ...string) {
+	t.Helper()
+	apitest.WantCode(t, what, explain.Error(err), want, says...)
+}
+
+// open opens the contents of a data folder.
+func open(t *testing.T, dir string) *Contents {
+	t.Helper()
+	c, err := catalog.Open(t.Context(), catalog.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Contents{Catalog: c, MaxBytes: 1 << 30, MaxUploadBytes: 4 << 30}
+}
 
 // sink is an upload that takes whatever comes.
 var sink = api.Upload{

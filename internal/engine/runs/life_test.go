@@ -18,6 +18,8 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
 	"github.com/anisoflight/anisoflight/internal/engine/catalog"
+	"github.com/anisoflight/anisoflight/internal/engine/explain"
+	"github.com/anisoflight/anisoflight/internal/testing/apitest"
 	"github.com/anisoflight/anisoflight/kernels/processes"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/train"
@@ -132,9 +134,9 @@ func killed(t *testing.T, s *Runs) *Runs {
 	return open(t, dir, nil)
 }
 
-func named(t *testing.T, s *Runs) *Run {
+func named(t *testing.T, s *Runs, name string) *Run {
 	t.Helper()
-	r, err := s.Named("r")
+	r, err := s.Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +186,10 @@ func waitFor(t *testing.T, condition func() bool) {
 	}
 }
 
-func wantCode(t *testing.T, what string, err error, want api.Code) {
+// wantCode checks the error that a client gets.
+func wantCode(t *testing.T, what string, err error, want api.Code, says ...string) {
 	t.Helper()
-	if err == nil || api.ErrorOf(err).Code != want {
-		t.Errorf("%s: %v, want the code %s", what, err, want)
-	}
+	apitest.WantCode(t, what, explain.Error(err), want, says...)
 }
 
 // slowly makes every step take a moment, so that a run of 1000 kimg does not end in a test.
@@ -312,7 +313,7 @@ func TestPanicFailsTheRunAlone(t *testing.T) {
 	if info.State != Failed || info.Error != "A fault of the server ended step 2: panic: of the device" {
 		t.Errorf("the run is %s: %s", info.State, info.Error)
 	}
-	if info := named(t, killed(t, s)).Info(); info.State != Failed || info.Step != 0 {
+	if info := named(t, killed(t, s), "r").Info(); info.State != Failed || info.Step != 0 {
 		t.Errorf("after a restart it is %+v", info)
 	}
 }
@@ -412,7 +413,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	if steps := watch(t, r, 0); int64(len(steps)) != info.Step || info.StoredStep != info.Step {
 		t.Errorf("%d rows of a run that is %+v", len(steps), info)
 	}
-	if after := named(t, killed(t, s)).Info(); after.Step != info.Step {
+	if after := named(t, killed(t, s), "r").Info(); after.Step != info.Step {
 		t.Errorf("a restart finds it at step %d, not %d", after.Step, info.Step)
 	}
 }

@@ -116,7 +116,7 @@ func TestStoresBesideASteppingClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return r.Info().StoredStep == 1 })
-	if info := named(t, killed(t, s)).Info(); info.Step != 1 {
+	if info := named(t, killed(t, s), "r").Info(); info.Step != 1 {
 		t.Errorf("after a kill it is at step %d", info.Step)
 	}
 	if err := release(); err != nil {
@@ -173,7 +173,7 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 	}
 	full.Store(false)
 	waitFor(t, func() bool { return r.Info().State == Done })
-	if info := named(t, killed(t, s)).Info(); info.Step != 2 || info.State != Done || info.StoreError != "" {
+	if info := named(t, killed(t, s), "r").Info(); info.Step != 2 || info.State != Done || info.StoreError != "" {
 		t.Errorf("with room again a kill leaves %+v", info)
 	}
 	start(t, s, 0.024)
@@ -259,7 +259,7 @@ func TestDamagedState(t *testing.T) {
 	}
 	for range 2 {
 		s = open(t, dir, nil)
-		r = named(t, s)
+		r = named(t, s, "r")
 		if info := r.Info(); info.Step != 1 || info.State != Paused || !strings.Contains(info.Restored, "of step 1") {
 			t.Errorf("it goes on as %+v", info)
 		}
@@ -273,7 +273,7 @@ func TestDamagedState(t *testing.T) {
 		}
 	}
 	s = open(t, dir, nil)
-	r = named(t, s)
+	r = named(t, s, "r")
 	_, starting := s.Start(t.Context(), api.StartRun{Run: "r"})
 	_, pausing := s.Pause(t.Context(), api.RunName{Run: "r"})
 	_, _, saving := r.Model(t.Context())
@@ -292,7 +292,7 @@ func TestDamagedState(t *testing.T) {
 	const text = `{"state":"sleeping"}`
 	err := errors.Join(s.Close(t.Context()), os.WriteFile(StatusPath(r.folder), []byte(text), 0o644))
 	s = open(t, dir, nil)
-	if info := named(t, s).Info(); info.State != Broken || !strings.Contains(info.Error, "status.json") {
+	if info := named(t, s, "r").Info(); info.State != Broken || !strings.Contains(info.Error, "status.json") {
 		t.Errorf("it is %+v", info)
 	}
 	_, starting = s.Start(t.Context(), api.StartRun{Run: "r"})

@@ -110,7 +110,13 @@ func Several(t testing.TB) []*device.Device {
 // PureGo returns a pure-Go device of the test's own, closed at its end.
 func PureGo(t testing.TB) *device.Device {
 	t.Helper()
-	dev, err := device.Open(device.Config{Plugin: "go"})
+	return Limited(t, 0)
+}
+
+// Limited returns a pure-Go device of so many bytes, closed at the end of the test; 0 means no limit.
+func Limited(t testing.TB, bytes int64) *device.Device {
+	t.Helper()
+	dev, err := device.Open(device.Config{Plugin: "go", MemoryLimit: bytes})
 	if err != nil {
 		t.Fatal(err)
 	}
