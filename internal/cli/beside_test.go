@@ -42,34 +42,13 @@ var beside = []string{
 	"data convert OUT/bars.npz --name converted --data DIR --quiet --labels none",
 }
 
-// TestServerKilledUnderTrain: the error says that the run is kept, and has the command that resumes it.
-func TestServerKilledUnderTrain(t *testing.T) {
-	dir := folder(t)
-	server, location := startProcess(t, dir)
-	c := dial(t, location)
-	var killed sync.WaitGroup
-	killed.Go(func() {
-		waitFor(t, "a stored step", func() bool {
-			info, err := c.GetRun(t.Context(), "r")
-			return err == nil && info.StoredStep > 0
-		})
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	train := []string{"train", "--name", "r", "--data", dir}
-	fails(t, 1, "the run r is kept up to its last checkpoint; go on with: anisoflight train --name r --resume --data "+dir,
-		append(train, "--stage", "pretrain", "--dataset", "bars", "--batch", "8", "--kimg", "1000", "--network",
-			tinyNetwork)...)
-	killed.Wait()
-	fails(t, 1, "has seen", append(train, "--resume", "--kimg", "0.001")...)
-}
-
 // TestCommandsBesideAServer: commands change a folder with a server only through the server. Runs do not change,
 // nothing that the server stores is removed, and everything that it acknowledges is there after it is killed.
 func TestCommandsBesideAServer(t *testing.T) {
 	dir, out := folder(t), t.TempDir()
 	writeImages(t, filepath.Join(out, "bars.npz"))
-	pretrain(t, dir, "bars")
+	must(t, dir, "train", "--name", "bars", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork,
+		"--batch", "8", "--kimg", "0.024")
 	server, location := startProcess(t, dir)
 	c := dial(t, location)
 	for _, name := range []string{"created", "cancelled", "stepped"} {
@@ -129,9 +108,8 @@ func TestCommandsBesideAServer(t *testing.T) {
 // startProcess starts a server as a process of its own.
 func startProcess(t *testing.T, dir string) (server *exec.Cmd, location string) {
 	t.Helper()
-	server = exec.CommandContext(t.Context(), os.Args[0], "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device",
+	server = exec.CommandContext(t.Context(), "anisoflight", "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device",
 		"go")
-	server.Env = append(os.Environ(), "ANISOFLIGHT_TEST_COMMAND=1")
 	var log lines
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {

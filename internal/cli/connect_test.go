@@ -1,29 +1,48 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/anisoflight/anisoflight/flight/client"
 	"github.com/anisoflight/anisoflight/internal/base/folderlock"
-	"github.com/anisoflight/anisoflight/internal/cli/command"
 	"github.com/anisoflight/anisoflight/internal/cli/connect"
-	"github.com/anisoflight/anisoflight/internal/testing/certtest"
 )
 
-// TestMain runs the command line if a test has started this program as a process.
-func TestMain(m *testing.M) {
-	if os.Getenv("ANISOFLIGHT_TEST_COMMAND") != "" {
-		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
+// call runs the command line and returns its exit status and output.
+func call(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+// must runs a command line that must succeed, on the pure-Go backend, which
+// compiles nothing, and returns its output.
+func must(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := call(t, append(args, "--data", dir, "--device", "go")...)
+	if status != 0 {
+		t.Fatalf("anisoflight %s: status %d\n%s", strings.Join(args, " "), status, stderr)
 	}
-	os.Exit(m.Run())
+	return stdout
+}
+
+// folder makes a data folder with the data set "bars".
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeBars(t, dir)
+	return dir
 }
 
 // served is a server in this process.
@@ -70,95 +89,6 @@ func fails(t *testing.T, status int, text string, args ...string) {
 	}
 }
 
-// makeTwo stores the schedule "two", of the data set "bars".
-func makeTwo(t *testing.T, more ...string) {
-	t.Helper()
-	args := append([]string{"schedule", "start", "--name", "two", "--dataset", "bars"}, more...)
-	if status, _, stderr := call(t, args...); status != 0 {
-		t.Fatalf("%v: status %d\n%s", args, status, stderr)
-	}
-}
-
-// TestOneServerOfAFolder: a folder has one server, and commands on the folder use it.
-func TestOneServerOfAFolder(t *testing.T) {
-	dir := folder(t)
-	s := startServer(t, dir)
-
-	status, _, stderr := call(t, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--device", "nowhere.so")
-	want := fmt.Sprintf("anisoflight: the data folder %q is in use by process %d (anisoflight serve, %s); stop it, or "+
-		"choose another --data\n", dir, os.Getpid(), s.location)
-	if status != 1 || stderr != want {
-		t.Errorf("a second server: status %d, says %q, want %q", status, stderr, want)
-	}
-
-	makeTwo(t, "--data", dir)
-	c := dial(t, s.location)
-	if all, err := c.ListSchedules(t.Context()); err != nil || len(all) != 1 || all[0].Name != "two" {
-		t.Errorf("the server has %+v, %v", all, err)
-	}
-	if _, list, stderr := call(t, "schedule", "list", "--data", dir); !strings.Contains(list, "two") {
-		t.Errorf("the list is %q, %q", list, stderr)
-	}
-	if _, _, stderr := call(t, "schedule", "list", "--data", dir, "--device", "go"); !strings.Contains(stderr,
-		"--device is not used") {
-		t.Errorf("of a device that the server does not use the command says %q", stderr)
-	}
-	s.stop()
-	if list := must(t, dir, "schedule", "list"); !strings.Contains(list, "two") {
-		t.Errorf("without the server the list is %q", list)
-	}
-}
-
-// TestServerWithoutAFolder: with --server a command needs no folder and makes none.
-func TestServerWithoutAFolder(t *testing.T) {
-	s := startServer(t, folder(t))
-	nowhere := filepath.Join(t.TempDir(), "none")
-	address := strings.TrimPrefix(s.location, "grpc://")
-	makeTwo(t, "--data", nowhere, "--server", address)
-	t.Setenv("ANISOFLIGHT_SERVER", s.location)
-	status, list, stderr := call(t, "schedule", "list", "--data", nowhere)
-	if status != 0 || !strings.Contains(list, "two") {
-		t.Errorf("status %d, the list is %q, %q", status, list, stderr)
-	}
-	if command.Exists(nowhere) {
-		t.Error("a folder was made")
-	}
-	s.stop()
-	fails(t, 1, address, "schedule", "list")
-}
-
-// TestTrainingOnAServer: an interrupt pauses and saves a training on a server.
-func TestTrainingOnAServer(t *testing.T) {
-	dir := folder(t)
-	s := startServer(t, dir)
-	if got := pretrain(t, dir, "bars"); !strings.Contains(got, "run bars: done after step 3") {
-		t.Errorf("train says %q", got)
-	}
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	go func() {
-		c, err := client.Dial(ctx, s.location, client.Options{})
-		for err == nil && ctx.Err() == nil {
-			if info, err := c.GetRun(ctx, "long"); err == nil && info.Step > 0 {
-				interrupt()
-			}
-		}
-	}()
-	var out lines
-	status := run(ctx, []string{
-		"train", "--name", "long", "--stage", "pretrain", "--dataset", "bars", "--network", tinyNetwork, "--batch", "8",
-		"--kimg", "1000", "--server", s.location,
-	}, &out, io.Discard)
-	if status != 130 || !strings.Contains(out.String(), "run long: paused after step") ||
-		!strings.Contains(out.String(), "--resume --server "+s.location) {
-		t.Errorf("status %d, says %q", status, out.String())
-	}
-	if _, list, _ := call(t, "model", "list", "--data", dir); !strings.Contains(list, "long") ||
-		!strings.Contains(list, "bars") {
-		t.Errorf("the models are\n%s", list)
-	}
-}
-
 // TestFolderInUseByACommand: a command waits for another command that ends, but not for ever.
 func TestFolderInUseByACommand(t *testing.T) {
 	dir := folder(t)
@@ -183,84 +113,55 @@ func TestFolderInUseByACommand(t *testing.T) {
 	}
 }
 
-// TestDefaultFolderIsMade: a command that stores something makes the default folder.
-func TestDefaultFolderIsMade(t *testing.T) {
-	t.Chdir(t.TempDir())
-	args := []string{"model", "mixture", "--name", "two", "--means", "[[0]]", "--covariances", "[[[1]]]", "--device", "go"}
-	if status, _, stderr := call(t, args...); status != 0 {
-		t.Fatalf("%v: status %d\n%s", args, status, stderr)
-	}
-	if list := must(t, "data", "model", "list"); !strings.Contains(list, "two") {
-		t.Errorf("the list is %q", list)
-	}
-}
-
-// TestServerWithTLS: commands on a folder find its server with TLS.
-func TestServerWithTLS(t *testing.T) {
-	dir := folder(t)
-	cert, key := certtest.Files(t, t.TempDir())
-	clientCert, clientKey := certtest.Files(t, t.TempDir())
-	startServer(t, dir, "--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--client-ca", clientCert)
-	list := []string{"schedule", "list", "--data", dir}
-	fails(t, 1, "certificate", list...)
-	list = append(list, "--tls-ca", cert, "--client-cert", clientCert, "--client-key", clientKey)
-	if status, got, stderr := call(t, list...); status != 0 || !strings.HasPrefix(got, "NAME") {
-		t.Errorf("status %d, %q, %q", status, got, stderr)
-	}
-	fails(t, 1, "holds no certificate", append(list[:4:4], "--tls-ca", key)...) // a key instead of the authority
-}
-
-// TestMetadataNeedsNoDevice: commands that need no device open none.
-func TestMetadataNeedsNoDevice(t *testing.T) {
-	dir := folder(t)
-	pretrain(t, dir, "bars")
-	makeTwo(t, "--data", dir, "--device", "nowhere.so")
-	for _, args := range [][]string{
-		{"model", "list"},
-		{"schedule", "list"},
-		{"schedule", "show", "--schedule", "two"},
-		{"basis", "list"},
-	} {
-		if status, _, stderr := call(t, append(args, "--data", dir, "--device", "nowhere.so")...); status != 0 {
-			t.Errorf("%v: status %d, %q", args, status, stderr)
-		}
-	}
-	sample := []string{"sample", "--model", "bars", "--n", "1", "--out", filepath.Join(t.TempDir(), "a.png")}
-	fails(t, 1, "nowhere.so", append(sample, "--data", dir, "--device", "nowhere.so")...)
-}
-
-// TestTokens: the token of `token new` is sent, and its line in the server's file makes it valid.
-func TestTokens(t *testing.T) {
-	_, line, shown := call(t, "token", "new", "--name", "notebook", "--scopes", "read")
-	token := strings.Fields(shown[strings.Index(shown, "\n\n"):])[0]
-	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+// TestServeTellsMetrics: Prometheus finds calls, the engine's counters and the process's, on loopback alone.
+func TestServeTellsMetrics(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, dir, "--metrics", "127.0.0.1:0")
+	reply, err := http.Get("http://" + s.log.await(t, "metrics on ") + "/metrics")
+	if err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, folder(t), "--tokens", file)
-	fails(t, 1, "token", "schedule", "list", "--server", s.location)
-	if status, _, stderr := call(t, "schedule", "list", "--server", s.location, "--token", token); status != 0 {
-		t.Errorf("with a token: status %d, %q", status, stderr)
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.stop()
-	for _, wrong := range [][]string{
-		{"new"},
-		{"new", "--name", "a b"},
-		{"new", "--name", "a", "--scopes", "write"},
-		{"old"},
+	for _, name := range []string{
+		"anisoflight_calls_active ", "anisoflight_device_turns_total 0",
+		"anisoflight_compiled_total", "go_goroutines", "process_resident_memory_bytes",
 	} {
-		fails(t, 2, "", append([]string{"token"}, wrong...)...)
+		if !strings.Contains(string(text), "\n"+name) {
+			t.Errorf("there is no %s in\n%s", name, text)
+		}
 	}
 }
 
-// TestUnixSocket: a server on a socket file logs its address, and is found by --server.
-func TestUnixSocket(t *testing.T) {
-	address := "unix:" + filepath.Join(t.TempDir(), "a.sock")
-	s := startServer(t, folder(t), "--listen", address)
-	if want := connect.LocationOf(address); s.location != want {
-		t.Errorf("listening on %s, want %s", s.location, want)
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits for a line and returns the word after the marker.
+func (l *lines) await(t *testing.T, marker string) string {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, rest, found := strings.Cut(l.String(), marker); found && strings.ContainsAny(rest, "\" \n") {
+			return rest[:strings.IndexAny(rest, "\" \n")]
+		}
 	}
-	if status, _, stderr := call(t, "schedule", "list", "--server", address); status != 0 {
-		t.Errorf("status %d, %q", status, stderr)
-	}
+	t.Fatalf("no line with %q:\n%s", marker, l)
+	return ""
 }

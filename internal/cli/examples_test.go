@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-
-	"github.com/anisoflight/anisoflight/train/data"
 )
 
 // digitsFolder makes the folder "data" in the working directory with what the examples name: the data sets digits and
@@ -26,17 +22,7 @@ func digitsFolder(t *testing.T) {
 	}
 	network := strings.Replace(tinyNetwork, `"label_dim":3`, `"label_dim":10`, 1)
 	for _, name := range []string{"digits", "patches"} {
-		if err := os.MkdirAll("data/datasets", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		form := data.Form{Height: 8, Width: 8, Channels: 1, Labels: true}
-		w, err := data.Create(filepath.Join("data/datasets", name), form, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(w.Uint8(images, labels), w.Commit(false)); err != nil {
-			t.Fatal(err)
-		}
+		writeDataset(t, "data", name, images, labels)
 		must(t, "data", "train", "--name", name, "--stage", "pretrain", "--dataset", name, "--network", network, "--batch",
 			"8", "--kimg", "0.008")
 	}
