@@ -224,7 +224,8 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 		return r, t.Plan, nil
 	}
 	return s.Follow(ctx, len(t.Labels), source, Watch{
-		Every: all || reused,
+		Every:     all || reused,
+		Evaluated: t.Progress,
 		Known: func(b *Batch, stage int) []float32 {
 			if stage >= same {
 				return nil
@@ -252,9 +253,6 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 					return err
 				}
 				add(true, stage, x, denoised)
-			}
-			if stage >= 0 && t.Progress != nil {
-				t.Progress(len(b.Rows))
 			}
 			return nil
 		},

@@ -126,11 +126,14 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 				Rows: st.n, Size: b.size, Alone: st.alone, Input: st.input, Output: st.output,
 			})
 		}
-		if err == nil && w.Stage != nil {
-			err = w.Stage(b, k, t)
-		}
 		if err != nil {
 			return err
+		}
+		w.Evaluated(len(b.Rows))
+		if w.Stage != nil {
+			if err := w.Stage(b, k, t); err != nil {
+				return err
+			}
 		}
 	}
 	b.Samples, err = b.X(t)
