@@ -184,7 +184,7 @@ type stage struct {
 	denoised bool
 }
 
-func (*every) EveryStage() bool { return true }
+func (*every) Begin(int) sampler.Reduction { return sampler.Reduction{EveryStage: true} }
 
 func (e *every) Add(k int, x, denoised []float32) {
 	if *e == nil {
