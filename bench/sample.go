@@ -52,7 +52,7 @@ func newTrajectory(name string, nfe int) func(context.Context, *modelBench) (pro
 
 func (t *localSampler) run(ctx context.Context) error {
 	n := t.bench.inputs.batch
-	tr, err := t.bench.model.NewTrajectory(t.weights, t.bench.inputs.latents, t.bench.inputs.labels, t.plan.History)
+	tr, err := t.bench.model.NewTrajectory(t.weights, t.bench.inputs.latents, t.bench.inputs.labels, t.plan.History, n)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func combinesInBands(t *testing.T, bands basis.Bands) {
 	band, count := bands.Index()
 	axes, rows := [][]float64{randomAxes(rng, count), nil}, []int32{0, 1, 0}
 	x := toyBatch(5, n, 1).X0
-	tr, err := m.NewTrajectory(w, narrow(x), nil, keep)
+	tr, err := m.NewTrajectory(w, narrow(x), nil, keep, kernels.Bucket(n))
 	if err != nil {
 		t.Fatal(err)
 	}

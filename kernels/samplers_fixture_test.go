@@ -18,7 +18,7 @@ func drive(t *testing.T, m *kernels.Model, w *kernels.Weights, latents []float32
 	t.Helper()
 	ctx := context.Background()
 	p := plans[0]
-	tr, err := m.NewTrajectory(w, latents, labels, p.History)
+	tr, err := m.NewTrajectory(w, latents, labels, p.History, kernels.Bucket(len(plans)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestTrafficOfSampling(t *testing.T) {
 		f        func() error
 	}{
 		{"start", b * (toyPixels + 1), 0, func() (err error) {
-			path, err = m.NewTrajectory(w, latents, nil, h)
+			path, err = m.NewTrajectory(w, latents, nil, h, b)
 			return err
 		}},
 		{"evaluate", b * j, 0, func() error { return path.Evaluate(ctx, ones()) }},

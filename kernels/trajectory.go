@@ -29,13 +29,14 @@ type Trajectory struct {
 	closed   bool
 }
 
-// NewTrajectory starts a batch at x = latents, with a history of the given length. It retains w until Close.
+// NewTrajectory starts a batch at x = latents, with a history of the given length. It retains w until Close. The
+// programs that it runs are those of a number of rows, batch, at least B.
 //
 //	latents  [B, H, W, C]
 //	labels   [B], −1 for none; nil for all −1
 //
 // To start from noise of variance g, call Combine with α_j = √g_j.
-func (m *Model) NewTrajectory(w *Weights, latents []float32, labels []int32, history int) (*Trajectory, error) {
+func (m *Model) NewTrajectory(w *Weights, latents []float32, labels []int32, history, batch int) (*Trajectory, error) {
 	n, err := m.checkImages("latents", len(latents), labels)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (m *Model) NewTrajectory(w *Weights, latents []float32, labels []int32, his
 	if err := w.usable(); err != nil {
 		return nil, err
 	}
-	t := &Trajectory{model: m, weights: w.Retain(), stage: m.stage(), n: n, batch: Bucket(n), keep: history}
+	t := &Trajectory{model: m, weights: w.Retain(), stage: m.stage(), n: n, batch: max(n, batch), keep: history}
 	if t.args, err = t.stage.batchArgs(labels, t.batch); err == nil {
 		t.x, err = t.upload(latents)
 	}
@@ -85,23 +86,30 @@ func (t *Trajectory) Evaluate(ctx context.Context, g []float64) error {
 	return nil
 }
 
-// Record puts an evaluation at x by [Model.Denoise] in front of the history.
+// Record puts an evaluation at x by [Model.Denoise] in front of the history. The flow is not used after
+// [Trajectory.KeepDenoised], and may then be nil.
 //
 //	denoised, flow  [B, H, W, C]
 func (t *Trajectory) Record(denoised, flow []float32) error {
 	size := t.n * t.model.Pixels()
-	if err := cmp.Or(t.usable(), checkLength("denoised", len(denoised), size),
-		checkLength("flow", len(flow), size)); err != nil {
+	if err := cmp.Or(t.usable(), checkLength("denoised", len(denoised), size)); err != nil {
 		return err
+	}
+	if !t.data || flow != nil {
+		if err := checkLength("flow", len(flow), size); err != nil {
+			return err
+		}
 	}
 	d, err := t.upload(denoised)
 	if err != nil {
 		return err
 	}
-	f, err := t.upload(flow)
-	if err != nil {
-		d.Release()
-		return err
+	var f *device.Buffer
+	if !t.data {
+		if f, err = t.upload(flow); err != nil {
+			d.Release()
+			return err
+		}
 	}
 	t.push(d, f)
 	return nil

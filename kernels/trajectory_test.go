@@ -84,7 +84,7 @@ func TestTrajectory(t *testing.T) {
 			in := toyBatch(5, n, b.J())
 			labels := []int32{2, 0, 1}
 			x := in.X0
-			tr, err := m.NewTrajectory(w, narrow(x), labels, history)
+			tr, err := m.NewTrajectory(w, narrow(x), labels, history, kernels.Bucket(n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestBadInput(t *testing.T) {
 		_, _, _, err := m.Denoise(ctx, w, x, g, []int32{label})
 		return err
 	}
-	tr, err := m.NewTrajectory(w, x, []int32{0}, 1)
+	tr, err := m.NewTrajectory(w, x, []int32{0}, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,31 +173,6 @@ func (s *Schedule) Energy() [][]*Density {
 	return out
 }
 
-// Jackknife returns an estimate from n equal parts of the data, corrected for its bias to first order, and its standard
-// error (Quenouille; Tukey 1958):
-//
-//	θ = n θ̂ − (n−1) θ̄,   s² = (n−1)/n Σ_i (θ̂_i − θ̄)².
-//
-// θ̂ = estimate(−1) is the estimate from all parts, θ̂_i = estimate(i) the one without part i, and θ̄ the mean of the
-// θ̂_i. The root of a noisy mean, as in ∫√F dg, has such a bias. For n < 2 it returns θ̂ and 0.
-func Jackknife(n int, estimate func(without int) float64) (value, stderr float64) {
-	all := estimate(-1)
-	if n < 2 {
-		return all, 0
-	}
-	without := make([]float64, n)
-	var mean float64
-	for i := range without {
-		without[i] = estimate(i)
-		mean += without[i] / float64(n)
-	}
-	var squares float64
-	for _, v := range without {
-		squares += (v - mean) * (v - mean)
-	}
-	return float64(n)*all - float64(n-1)*mean, math.Sqrt(float64(n-1) / float64(n) * squares)
-}
-
 // LeastEnergy returns the Bound of one subspace between the variances g0 and gT, for residuals E|P(flow + ε)|² measured
 // at increasing noise levels sigma. Errors are those of NewDensity.
 func LeastEnergy(sigma, residual []float64, c, g0, gT float64) (float64, error) {

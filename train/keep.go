@@ -240,14 +240,3 @@ func (k *keeper) outcome(start *schedule.Schedule) *Outcome {
 	}
 	return o
 }
-
-// Change returns ln(state/start) of a measure, and its jackknife error over the parts.
-func Change(start, state []float64) (change, stderr float64) {
-	n := float64(len(start))
-	ratios := make([]float64, len(start))
-	for i := range start {
-		ratios[i] = math.Log(state[i] / start[i])
-	}
-	change, stderr = passes.MeanStderr(ratios)
-	return change, stderr * (n - 1)
-}

@@ -140,21 +140,3 @@ func TestRatiosByDefault(t *testing.T) {
 		}
 	}
 }
-
-// TestChangeIsAJackknife: of means it is the difference of ln, with the standard error of the paired differences.
-func TestChangeIsAJackknife(t *testing.T) {
-	values := []float64{1, 2, 4, 5}
-	without := make([]float64, len(values))
-	for i := range values {
-		for k, v := range values {
-			if k != i {
-				without[i] += v / 3
-			}
-		}
-		without[i] = math.Exp(without[i])
-	}
-	ones := []float64{1, 1, 1, 1}
-	change, stderr := Change(ones, without)
-	within(t, "change", change, 3, 1e-12)
-	within(t, "standard error", stderr, math.Sqrt((4.+1+1+4)/3/4), 1e-12) // of the mean of values
-}

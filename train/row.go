@@ -13,25 +13,28 @@ import (
 //
 // The tags name the columns; an array has a column for each of kernels.PartNames.
 type Row struct {
-	Step               int64   `column:"step"`                 // from 1
-	Kimg               float64 `column:"kimg"`                 // thousands of images seen, this step's included
-	Loss               float64 `column:"loss"`                 // batch mean
-	Energy             float64 `column:"energy"`               // E = T²·Loss, the path energy, time rescaled to [0, 1]
-	GradNorm           float64 `column:"grad_norm"`            // of the network's gradient
-	ScheduleGradNorm   float64 `column:"schedule_grad_norm"`   // |d_θH|
-	ScheduleGradStderr float64 `column:"schedule_grad_stderr"` // of d_θH over the batch, as a norm: √Σ_i Var
-	LR                 float64 `column:"lr"`                   // of the network in this step
-	ScheduleLR         float64 `column:"schedule_lr"`
-	Seconds            float64 `column:"seconds"`              // duration of the step
-	ScheduleGradCosine float64 `column:"schedule_grad_cosine"` // of the angle between d_θH and that of the previous step
-	Share              parts   `column:"share_"`               // ⟨d_term, d_θH⟩/|d_θH|² of every term: they sum to 1
-	TermStderr         parts   `column:"stderr_"`              // standard error of every term
-	GFLOPS             float64 `column:"gflops"`               // 10⁹ FLOP/s of convolutions and matrix products
-	MFU                float64 `column:"mfu"`                  // GFLOPS as a share of the device's measured matmul peak
+	Step               int64   `json:"step"`                 // from 1
+	Kimg               float64 `json:"kimg"`                 // thousands of images seen, this step's included
+	Loss               float64 `json:"loss"`                 // batch mean
+	Energy             float64 `json:"energy"`               // E = T²·Loss, the path energy, time rescaled to [0, 1]
+	GradNorm           float64 `json:"grad_norm"`            // of the network's gradient
+	ScheduleGradNorm   float64 `json:"schedule_grad_norm"`   // |d_θH|
+	ScheduleGradStderr float64 `json:"schedule_grad_stderr"` // of d_θH over the batch, as a norm: √Σ_i Var
+	LR                 float64 `json:"lr"`                   // of the network in this step
+	ScheduleLR         float64 `json:"schedule_lr"`
+	Seconds            float64 `json:"seconds"`              // duration of the step
+	ScheduleGradCosine float64 `json:"schedule_grad_cosine"` // of the angle between d_θH and that of the previous step
+	Share              parts   `json:"share_"`               // ⟨d_term, d_θH⟩/|d_θH|² of every term: they sum to 1
+	TermStderr         parts   `json:"stderr_"`              // standard error of every term
+	GFLOPS             float64 `json:"gflops"`               // 10⁹ FLOP/s of convolutions and matrix products
+	MFU                float64 `json:"mfu"`                  // GFLOPS as a share of the device's measured matmul peak
 }
 
 // parts is a number for each of kernels.PartNames.
-type parts = [len(kernels.PartNames)]float64
+type parts [len(kernels.PartNames)]float64
+
+// ColumnNames returns the names of the parts.
+func (parts) ColumnNames() []string { return kernels.PartNames[:] }
 
 // RowColumns names the columns of a Row in the order of Row.Values.
 var RowColumns = func() []string {
@@ -42,7 +45,7 @@ var RowColumns = func() []string {
 // numbers returns the names of the columns after step, and pointers to their values.
 func (r *Row) numbers() (names []string, at []*float64) {
 	for f, v := range reflect.ValueOf(r).Elem().Fields() {
-		name := f.Tag.Get("column")
+		name := f.Tag.Get("json")
 		switch p := v.Addr().Interface().(type) {
 		case *float64:
 			names, at = append(names, name), append(at, p)

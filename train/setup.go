@@ -40,39 +40,15 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		return nil, err
 	}
 	r = &Run{data: src.Dataset}
-	flow := src.Analytic
-	var shape kernels.Shape
-	if flow != nil {
-		spec := flow.Spec()
-		shape = kernels.Shape{
-			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels, Range: spec.Range,
-		}
-	} else {
-		if r.net, r.initial, err = network(cfg, src); err != nil {
-			return nil, err
-		}
-		if r.net, r.data, err = InUnits(r.net, r.data); err != nil {
-			return nil, err
-		}
-		shape = r.net.Shape()
-	}
-	b, err := familyBasis(cfg, src.Basis, shape.Height, shape.Width)
+	flow, shape, b, err := r.source(cfg, src)
 	if err != nil {
 		return nil, err
-	}
-	if err := checkData(cfg, r.data, b, shape); err != nil {
-		return nil, err
-	}
-	if flow == nil {
-		if flow, err = r.net.NetworkOn(r.initial, b); err != nil {
-			return nil, setting.Errorf("family", "cannot be used: %v", err)
-		}
 	}
 	classes := shape.Labels
 	if classes == 0 {
 		classes = r.data.Classes()
 	}
-	start, cfg, err := startSchedule(cfg, src, r.data, b, classes, shape.Range)
+	start, err := cfg.stageSchedule(src, r.data, b, classes, shape.Range)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +76,37 @@ func newRun(cfg Config, src Sources, resumed bool) (r *Run, err error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// source sets the network that the run starts from and the images in its units, and returns its flow and shape on the
+// basis of the family.
+func (r *Run) source(cfg Config, src Sources) (flow kernels.Network, shape kernels.Shape, b *basis.Basis, err error) {
+	if flow = src.Analytic; flow != nil {
+		spec := flow.Spec()
+		shape = kernels.Shape{
+			Height: spec.Height, Width: spec.Width, Channels: spec.Channels, Labels: spec.Labels, Range: spec.Range,
+		}
+	} else {
+		if r.net, r.initial, err = network(cfg, src); err != nil {
+			return nil, shape, nil, err
+		}
+		if r.net, r.data, err = InUnits(r.net, r.data); err != nil {
+			return nil, shape, nil, err
+		}
+		shape = r.net.Shape()
+	}
+	if b, err = familyBasis(cfg, src.Basis, shape.Height, shape.Width); err != nil {
+		return nil, shape, nil, err
+	}
+	if err := checkData(cfg, r.data, b, shape); err != nil {
+		return nil, shape, nil, err
+	}
+	if flow == nil {
+		if flow, err = r.net.NetworkOn(r.initial, b); err != nil {
+			return nil, shape, nil, setting.Errorf("family", "cannot be used: %v", err)
+		}
+	}
+	return flow, shape, b, nil
 }
 
 // open divides the batches into parts, and makes a trainer on each device of the run.
@@ -243,51 +250,28 @@ func networkError(err error) error {
 	return setting.Errorf("network", "cannot be used: %v", err)
 }
 
-// startSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family.
+// stageSchedule returns the schedule that the stage starts from, with a path for each row and subspace of the family.
 // It sets T, G0, Knots, Init and C of the configuration. The defaults of T and C are measured on d.
 //
 // In pretrain the schedule is only kept for the model that is saved: the named one, that of the model, or nil.
-func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,
-) (*schedule.Schedule, Config, error) {
-	start, named := src.Schedule, src.Schedule != nil
-	if start == nil && c.Init == "" && src.Model != nil {
-		start = src.Model.Schedule
+func (c *Config) stageSchedule(src Sources, d *data.Dataset, b *basis.Basis, classes int, known schedule.Range,
+) (*schedule.Schedule, error) {
+	start, err := c.givenSchedule(src)
+	if err != nil || c.Stage == Pretrain {
+		return start, err
 	}
-	if c.Stage == Pretrain {
-		return start, c, nil
+	switch {
+	case start != nil:
+		c.T = start.T()
+	case c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil:
+		c.T = cmp.Or(c.T, src.Model.Schedule.T())
 	}
-	if start != nil {
-		if field, have := c.disagrees(start); field != "" {
-			if named {
-				return nil, c, setting.Errorf(field, "must be %g, that of the schedule %q, or left out", have, c.Schedule)
-			}
-			start = nil // the schedule of the model is only a default
-		}
+	if err := passes.DefaultScale(context.Background(), &c.T, &c.C, d, known); err != nil {
+		return nil, err
 	}
 	if start == nil {
-		if c.Init == initGeodesic && src.Model != nil && src.Model.Schedule != nil {
-			c.T = cmp.Or(c.T, src.Model.Schedule.T())
-		}
-		if err := c.defaultScale(d, known); err != nil {
-			return nil, c, err
-		}
-		c.G0 = cmp.Or(c.G0, known.G0())
-		c.Knots = cmp.Or(c.Knots, schedule.DefaultKnots)
-		c.Init = cmp.Or(c.Init, pick(src.Model != nil, initGeodesic, "edm"))
-		if c.G0 >= c.T {
-			return nil, c, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
-		}
-		form := c.Init
-		if form == initGeodesic { // measured before the first step, in place of this
-			form = "log-linear"
-		}
-		theta, err := schedule.InitialTheta(form, c.Knots, c.T, c.G0)
-		if err != nil {
-			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
-		}
-		if start, err = schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T,
-			c.G0); err != nil {
-			return nil, c, setting.Errorf("init", "cannot be used: %v", err)
+		if start, err = c.initialSchedule(src, known); err != nil {
+			return nil, err
 		}
 	}
 	if c.Knots == 0 {
@@ -296,35 +280,68 @@ func startSchedule(c Config, src Sources, d *data.Dataset, b *basis.Basis, class
 			c.Knots = len(theta[0][0]) + 1
 		}
 	}
-	start, err := start.WithTheta(c.Knots)
-	if err != nil {
-		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
+	if start, err = start.WithTheta(c.Knots); err != nil {
+		return nil, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	var labels []int
 	if c.Family.PerClass {
 		if classes == 0 {
-			return nil, c, setting.Errorf("family", "must be shared if there are no classes, got one per class")
+			return nil, setting.Errorf("family", "must be shared if there are no classes, got one per class")
 		}
 		for label := range classes {
 			labels = append(labels, label)
 		}
 	}
 	if start, err = start.Expand(c.Family, labels, b.J()); err != nil {
-		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
+		return nil, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
 	c.T, c.G0 = start.T(), start.At(0, 0).G0()
-	if err := c.defaultScale(d, known); err != nil {
-		return nil, c, err
-	}
 	if err := start.Check(known); err != nil {
-		return nil, c, setting.Errorf("schedule", "cannot be used: %v", err)
+		return nil, setting.Errorf("schedule", "cannot be used: %v", err)
 	}
-	return start, c, nil
+	return start, nil
 }
 
-// defaultScale sets T and C if they are 0.
-func (c *Config) defaultScale(d *data.Dataset, known schedule.Range) error {
-	return passes.DefaultScale(context.Background(), &c.T, &c.C, d, known)
+// givenSchedule returns the named schedule, or by default that of the model, unless the stage has its own T or G0; nil
+// for none.
+func (c *Config) givenSchedule(src Sources) (*schedule.Schedule, error) {
+	given := src.Schedule
+	if given == nil && c.Init == "" && src.Model != nil {
+		given = src.Model.Schedule
+	}
+	if given == nil || c.Stage == Pretrain {
+		return given, nil
+	}
+	switch field, have := c.disagrees(given); {
+	case field == "":
+		return given, nil
+	case src.Schedule != nil:
+		return nil, setting.Errorf(field, "must be %g, that of the schedule %q, or left out", have, c.Schedule)
+	}
+	return nil, nil
+}
+
+// initialSchedule returns a path of the form Init, and sets G0, Knots and Init if they are left out. T is set.
+func (c *Config) initialSchedule(src Sources, known schedule.Range) (*schedule.Schedule, error) {
+	c.G0 = cmp.Or(c.G0, known.G0())
+	c.Knots = cmp.Or(c.Knots, schedule.DefaultKnots)
+	c.Init = cmp.Or(c.Init, pick(src.Model != nil, initGeodesic, "edm"))
+	if c.G0 >= c.T {
+		return nil, setting.Errorf("g0", "must lie below T = %g, got %g", c.T, c.G0)
+	}
+	form := c.Init
+	if form == initGeodesic { // measured before the first step, in place of this
+		form = "log-linear"
+	}
+	theta, err := schedule.InitialTheta(form, c.Knots, c.T, c.G0)
+	if err != nil {
+		return nil, setting.Errorf("init", "cannot be used: %v", err)
+	}
+	s, err := schedule.FromTheta(schedule.Family{Basis: "none"}, nil, [][]schedule.Theta{{theta}}, c.T, c.G0)
+	if err != nil {
+		return nil, setting.Errorf("init", "cannot be used: %v", err)
+	}
+	return s, nil
 }
 
 // disagrees returns the field, T or G0, that is set and differs from s, and the value of s.

@@ -36,8 +36,8 @@ type ScheduleGradient struct {
 // images, the server asks for all of them first and compares samples with them, otherwise with the network's converged
 // samples from the same latents.
 //
-// Progress has evaluations, the most that the search will make. The last reply has the event stored, and plan, the [Plan] with its
-// law and its report as info. The server stores nothing.
+// Progress has evaluations, the most that the search will make. The last reply has the event found, and plan, the [Plan]
+// with its law and its report as info. The server stores nothing.
 //
 // Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
 // int64, label int32, noise uint64 (a seed), g float64, the noise variance.
@@ -95,12 +95,12 @@ func (r *OfferNetwork) Validate() error {
 	return r.Search.check()
 }
 
-// Reduction is what a client returns of trajectories of B rows. A client keeps states by their number Of, and columns
-// by their number Column. Errors and columns are of features, if the request has any. The kinds are
+// Reduction is what a client returns of trajectories of B rows. A client keeps states by their number of, and columns
+// by their number column. Errors and columns are of features, if the request has any. The kinds are
 //
 //	samples   [B, H, W, C]
 //	features  [B, F] of the samples
-//	states    one number without meaning. The client keeps the states of all rows after each Every-th stage as number Of,
+//	states    one number without meaning. The client keeps the states of all rows after each every-th stage as number of,
 //	          in place of those that it had there. Error, column and gram refer to that number, and From of a question.
 //	error     [B] sums of squares: samples minus the kept state At of the rows from First on, or minus 0 if At is −1
 //	column    [k + 3] sums over all values of products: of y, the kept state At of the rows from First on, with itself,
@@ -111,14 +111,14 @@ func (r *OfferNetwork) Validate() error {
 //	          earlier ones, and y as in column. The first are over the rows below Split, the second over the others.
 //	products  [2n + 1, 2n + 1] sums over all values of products of x_0 … x_n, D_0 … D_{n−1} of n stages
 type Reduction struct {
-	Kind   string `json:"kind"`
-	Of     int    `json:"of,omitzero"`
-	Every  int    `json:"every,omitempty"`
-	At     int    `json:"at,omitzero"`
-	First  int    `json:"first,omitempty"`
-	Column int    `json:"column,omitzero"`
-	Terms  int    `json:"terms,omitempty"`
-	Split  int    `json:"split,omitempty"`
+	Kind       string `json:"kind"`
+	StatesID   int    `json:"of,omitzero"`
+	Every      int    `json:"every,omitempty"`
+	StateIndex int    `json:"at,omitzero"`
+	FirstRow   int    `json:"first,omitempty"`
+	Column     int    `json:"column,omitzero"`
+	Terms      int    `json:"terms,omitempty"`
+	Split      int    `json:"split,omitempty"`
 	// of gram: the parts are bands and axes, as in a plan; absent: all values are one part
 	Coordinates *PlanCoordinates `json:"coordinates,omitempty"`
 }

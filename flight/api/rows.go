@@ -37,9 +37,16 @@ type PredictionRow struct {
 }
 
 // ColumnsOf returns the columns of a table whose rows are structs of numbers: the fields in order, by their JSON names.
+// An array has a column for each of its ColumnNames, after the name of the field.
 func ColumnsOf(row reflect.Type) (columns []Column) {
 	for f := range row.Fields() {
-		columns = append(columns, Column{Name: f.Tag.Get("json"), Type: TypeOf(f.Type.Kind())})
+		names, kind := []string{""}, f.Type.Kind()
+		if array, ok := reflect.Zero(f.Type).Interface().(interface{ ColumnNames() []string }); ok {
+			names, kind = array.ColumnNames(), f.Type.Elem().Kind()
+		}
+		for _, name := range names {
+			columns = append(columns, Column{Name: f.Tag.Get("json") + name, Type: TypeOf(kind)})
+		}
 	}
 	return columns
 }
@@ -47,13 +54,24 @@ func ColumnsOf(row reflect.Type) (columns []Column) {
 // RowsBatch returns a batch of the columns of rows, which are structs of numbers.
 func RowsBatch[R any](rows []R) *Batch {
 	b := &Batch{Rows: len(rows)}
-	at := reflect.ValueOf(rows)
-	for c, column := range ColumnsOf(reflect.TypeFor[R]()) {
-		numbers := reflect.ValueOf(MakeColumn(column, len(rows)))
-		for i := range rows {
-			numbers.Index(i).Set(at.Index(i).Field(c))
+	var columns []reflect.Value
+	for _, column := range ColumnsOf(reflect.TypeFor[R]()) {
+		numbers := MakeColumn(column, len(rows))
+		b.Cols, columns = append(b.Cols, numbers), append(columns, reflect.ValueOf(numbers))
+	}
+	all := reflect.ValueOf(rows)
+	for i := range rows {
+		c := 0
+		set := func(v reflect.Value) { columns[c].Index(i).Set(v); c++ }
+		for _, field := range all.Index(i).Fields() {
+			if field.Kind() != reflect.Array {
+				set(field)
+				continue
+			}
+			for k := range field.Len() {
+				set(field.Index(k))
+			}
 		}
-		b.Cols = append(b.Cols, numbers.Interface())
 	}
 	return b
 }

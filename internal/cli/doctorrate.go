@@ -95,7 +95,7 @@ func bareRate(ctx context.Context, on *kernels.Model, values [][]float32, batch 
 		return 0, err
 	}
 	defer weights.Release()
-	t, err := on.NewTrajectory(weights, make([]float32, batch*on.Pixels()), nil, 1)
+	t, err := on.NewTrajectory(weights, make([]float32, batch*on.Pixels()), nil, 1, batch)
 	if err != nil {
 		return 0, err
 	}

@@ -19,7 +19,6 @@ type Columns struct {
 
 // Column is a reducer: the samples become column K of Columns. Later columns are dropped.
 type Column struct {
-	samplesAlone
 	Columns *Columns
 	K       int
 	// Sums [K + 3] are sums over all values of all rows: of the squared target, and of products of the samples with the
@@ -27,6 +26,15 @@ type Column struct {
 	Sums []float64
 
 	size int // of an image
+}
+
+// Begin implements [Reducer].
+func (c *Column) Begin(size int) Reduction {
+	c.size = size
+	return Reduction{
+		Fits: true, Kind: "column", States: c.Columns.Target, StateIndex: c.Columns.At, FirstRow: c.Columns.First,
+		Column: c.K, Sums: c.K + 3, Use: keepIn(&c.Sums),
+	}
 }
 
 // Add implements [Reducer].
@@ -77,15 +85,4 @@ func (l *lastPlan) replace(t Trajectories) int {
 		l.denoised = map[[2]int][]float32{}
 	}
 	return n
-}
-
-// reuses reports whether consecutive plans share evaluations, as those of fits do.
-func reuses(reducers []Reducer) bool {
-	return slices.ContainsFunc(reducers, func(r Reducer) bool {
-		switch r.(type) {
-		case *Gram, *Column:
-			return true
-		}
-		return false
-	})
 }

@@ -53,31 +53,51 @@ func (t *Trajectories) Latent(i int, latent []float32) {
 	DrawLatent(t.Seed+uint64(i), latent)
 }
 
-// A Reducer keeps numbers of trajectories.
+// A Reducer keeps numbers of trajectories. A new one is a type here, and a class of its kind in the Python client.
 type Reducer interface {
-	// EveryStage reports whether Add is called for every stage, or for the samples alone.
-	EveryStage() bool
+	// Begin is called before Add, with the number of values of an image. It may be called again for further rows.
+	Begin(size int) Reduction
 	// Add is called with the next rows, in order: their states x after a stage and the denoised images D of that stage,
 	// [n, H, W, C]. D is nil before the first stage, which is −1, and for samples alone. Add must not keep the slices.
 	Add(stage int, x, denoised []float32)
 }
 
-// everyStage and samplesAlone are what reducers see.
-type (
-	everyStage   struct{}
-	samplesAlone struct{}
-)
+// Reduction says what a Reducer needs, and lets a network elsewhere reduce in its place. The fields from Kind to
+// Coordinates travel; see Reduction of flight/api.
+type Reduction struct {
+	EveryStage bool // Add is called for every stage, otherwise for the samples alone
+	Fits       bool // plans follow each other that share their first evaluations
 
-// EveryStage implements [Reducer].
-func (everyStage) EveryStage() bool { return true }
+	Kind                        string
+	States                      *States // that the reducer makes, or compares with
+	Every, StateIndex, FirstRow int
+	Column, Terms, Split        int
+	Coordinates                 *solver.Coordinates // the parts of sums; nil: all values are one part
 
-// EveryStage implements [Reducer].
-func (samplesAlone) EveryStage() bool { return false }
+	// PerRow numbers come back of each row, and Sums numbers of all rows together. Use takes them in place of Add.
+	PerRow, Sums int
+	Use          func(numbers []float64)
+}
+
+// addTo returns a Use that adds rows of samples, or of their features.
+func addTo(r Reducer) func(numbers []float64) {
+	return func(numbers []float64) {
+		x := make([]float32, len(numbers))
+		for i, v := range numbers {
+			x[i] = float32(v)
+		}
+		r.Add(0, x, nil)
+	}
+}
+
+// keepIn returns a Use that keeps sums.
+func keepIn(sums *[]float64) func(numbers []float64) {
+	return func(numbers []float64) { *sums = numbers }
+}
 
 // Moments are a reducer: the moments of the samples' features. There may be several parts, each with a sample for every
 // set of features.
 type Moments struct {
-	samplesAlone
 	Parts [][]*frechet.Sample
 	// Random sends each row to a part drawn at random. Otherwise row i goes to part i mod the number of parts.
 	Random bool
@@ -94,6 +114,11 @@ func (m *Moments) part(row int) int {
 		return int(latent.Uint64(0, streamParts, uint64(row)) % uint64(n))
 	}
 	return row % n
+}
+
+// Begin implements [Reducer].
+func (m *Moments) Begin(int) Reduction {
+	return Reduction{Kind: "features", PerRow: m.Parts[0][0].Size(), Use: addTo(m)}
 }
 
 // Add implements [Reducer].
@@ -119,17 +144,25 @@ func (m *Moments) Add(_ int, x, _ []float32) {
 // Samples are a reducer: the samples themselves, [n, H, W, C].
 type Samples []float32
 
-// EveryStage implements [Reducer].
-func (*Samples) EveryStage() bool { return false }
+// Begin implements [Reducer].
+func (s *Samples) Begin(size int) Reduction {
+	return Reduction{Kind: "samples", PerRow: size, Use: addTo(s)}
+}
 
 // Add implements [Reducer].
 func (s *Samples) Add(_ int, x, _ []float32) { *s = append(*s, x...) }
 
 // States are a reducer: the states after each Every-th stage. They stay where the network is.
 type States struct {
-	everyStage
 	Every int
 	X     [][]float32 // [n, H, W, C] each; nil if the network is elsewhere
+}
+
+// Begin implements [Reducer].
+func (s *States) Begin(int) Reduction {
+	return Reduction{
+		EveryStage: true, Kind: "states", States: s, Every: s.Every, Sums: 1, Use: func([]float64) {},
+	}
 }
 
 // Add implements [Reducer].
@@ -147,12 +180,23 @@ func (s *States) Add(stage int, x, _ []float32) {
 // Errors are a reducer: the sums of squares of each row's sample minus States.X[At], whose rows begin at First, or of
 // the sample itself if States is nil.
 type Errors struct {
-	samplesAlone
 	States    *States
 	At, First int
 	Squares   []float64 // by row
 
 	size int // of an image
+}
+
+// Begin implements [Reducer].
+func (e *Errors) Begin(size int) Reduction {
+	e.size = size
+	r := Reduction{Kind: "error", StateIndex: -1, PerRow: 1, Use: func(numbers []float64) {
+		e.Squares = append(e.Squares, numbers...)
+	}}
+	if e.States != nil {
+		r.States, r.StateIndex, r.FirstRow = e.States, e.At, e.First
+	}
+	return r
 }
 
 // Add implements [Reducer].
@@ -167,20 +211,6 @@ func (e *Errors) Add(_ int, x, _ []float32) {
 			sum += off * off
 		}
 		e.Squares = append(e.Squares, sum)
-	}
-}
-
-// Prepare sets the number of values of an image in reducers. It must be called before Add.
-func Prepare(size int, reducers []Reducer) {
-	for _, r := range reducers {
-		switch r := r.(type) {
-		case *Errors:
-			r.size = size
-		case *Gram:
-			r.size = size
-		case *Column:
-			r.size = size
-		}
 	}
 }
 
@@ -205,17 +235,24 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 	s := &Sampler{
 		Device: e.Device, Network: e.Network, Start: StartOf(t.Start, e.Network.Model.Basis()), Guide: e.Guide,
 	}
-	all, reused, same := slices.ContainsFunc(reducers, Reducer.EveryStage), reuses(reducers), 0
+	h, w, c := e.Shape()
+	var everyStage, samplesAlone []Reducer
+	reused, same := false, 0
+	for _, r := range reducers {
+		about := r.Begin(h * w * c)
+		if reused = reused || about.Fits; about.EveryStage {
+			everyStage = append(everyStage, r)
+		} else {
+			samplesAlone = append(samplesAlone, r)
+		}
+	}
+	all := len(everyStage) > 0
 	if reused {
 		same = e.last.replace(t)
 	}
-	h, w, c := e.Shape()
-	Prepare(h*w*c, reducers)
-	add := func(every bool, stage int, x, denoised []float32) {
+	add := func(reducers []Reducer, stage int, x, denoised []float32) {
 		for _, r := range reducers {
-			if r.EveryStage() == every {
-				r.Add(stage, x, denoised)
-			}
+			r.Add(stage, x, denoised)
 		}
 	}
 	source := func(i int, latents []float32) (Row, *solver.Plan, error) {
@@ -224,7 +261,8 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 		return r, t.Plan, nil
 	}
 	return s.Follow(ctx, len(t.Labels), source, Watch{
-		Every: all || reused,
+		Every:     all || reused,
+		Evaluated: t.Progress,
 		Known: func(b *Batch, stage int) []float32 {
 			if stage >= same {
 				return nil
@@ -240,7 +278,7 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 			}
 			if all {
 				if stage < 0 {
-					add(true, stage, s.States(b), nil)
+					add(everyStage, stage, s.States(b), nil)
 					return nil
 				}
 				x, err := b.X(states)
@@ -251,15 +289,12 @@ func (e *OnDevice) Follow(ctx context.Context, t Trajectories, reducers ...Reduc
 				if err != nil {
 					return err
 				}
-				add(true, stage, x, denoised)
-			}
-			if stage >= 0 && t.Progress != nil {
-				t.Progress(len(b.Rows))
+				add(everyStage, stage, x, denoised)
 			}
 			return nil
 		},
 		Done: func(b *Batch) error {
-			add(false, len(t.Plan.Stages)-1, b.Samples, nil)
+			add(samplesAlone, len(t.Plan.Stages)-1, b.Samples, nil)
 			return nil
 		},
 	})

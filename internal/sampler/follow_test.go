@@ -11,20 +11,27 @@ import (
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
 	"github.com/anisoflight/anisoflight/internal/testing/mixturetest"
 	"github.com/anisoflight/anisoflight/kernels"
+	"github.com/anisoflight/anisoflight/kernels/device"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
-// onDevice returns the ensemble of a mixture's network.
+// onDevice returns the ensemble of a mixture's network on a device of its own.
 func onDevice(t *testing.T, m *ensembletest.Mixture) *sampler.OnDevice {
+	t.Helper()
+	return on(t, devicetest.PureGo(t), m)
+}
+
+// on returns the ensemble of a mixture's network.
+func on(t *testing.T, dev *device.Device, m *ensembletest.Mixture) *sampler.OnDevice {
 	t.Helper()
 	net, err := mixturetest.New(m.Settings, m.Basis)
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := kernels.NewModel(devicetest.PureGo(t), net, m.Basis)
+	model, err := kernels.NewModel(dev, net, m.Basis)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +151,34 @@ func TestFollowIsThePlan(t *testing.T) {
 	}
 }
 
+// Several devices take batches at the same time. Progress counts the evaluations of all, and the samples keep their
+// order.
+func TestProgressCountsAllDevices(t *testing.T) {
+	exact := ensembletest.Smooth(4, 2)
+	plan, err := solver.New(solver.Settings{Solver: "ipndm", NFE: 3}, path(t, exact.Basis, 4), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := devicetest.Host(t, 4)
+	network := on(t, dev, exact)
+	n := 5*network.Network.Model.Buckets().Large + 3
+	evaluations := 0
+	along := sampler.Trajectories{
+		Plan: plan, Seed: 7, Labels: slices.Repeat([]int32{-1}, n), Progress: func(n int) { evaluations += n },
+	}
+	var got, want sampler.Samples
+	if err := network.Follow(t.Context(), along, &got); err != nil {
+		t.Fatal(err)
+	}
+	if evaluations != n*plan.NFE {
+		t.Errorf("%d evaluations are told, want %d", evaluations, n*plan.NFE)
+	}
+	if err := exact.Follow(t.Context(), along, &want); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the samples", got, want)
+}
+
 // every keeps what each stage leaves.
 type every map[stage][]float32
 
@@ -152,7 +187,7 @@ type stage struct {
 	denoised bool
 }
 
-func (*every) EveryStage() bool { return true }
+func (*every) Begin(int) sampler.Reduction { return sampler.Reduction{EveryStage: true} }
 
 func (e *every) Add(k int, x, denoised []float32) {
 	if *e == nil {

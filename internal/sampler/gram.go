@@ -11,7 +11,6 @@ import (
 // Gram is a reducer: by part, the sums of products for a least-squares fit of the last stage of a plan. That stage
 // combines the state and the newest evaluations, each with the state that it was made at.
 type Gram struct {
-	everyStage
 	Sums [2][]*local.Gram // of the rows below Split, and of the others
 
 	Coordinates   *solver.Coordinates // the parts; nil: all values are one part
@@ -38,6 +37,23 @@ func NewGram(of *solver.Coordinates, stages, terms int, states *States, at, spli
 		}
 	}
 	return g
+}
+
+// Begin implements [Reducer].
+func (g *Gram) Begin(size int) Reduction {
+	g.size = size
+	products := (g.Terms + 1) * (g.Terms + 1)
+	return Reduction{
+		EveryStage: true, Fits: true, Kind: "gram", States: g.States, Coordinates: g.Coordinates, StateIndex: g.At, Terms: g.Terms, Split: g.Split,
+		Sums: 2 * len(g.Sums[0]) * products, Use: func(numbers []float64) {
+			for _, half := range g.Sums {
+				for _, part := range half {
+					part.AddSums(numbers[:products])
+					numbers = numbers[products:]
+				}
+			}
+		},
+	}
 }
 
 // Add implements [Reducer].
@@ -103,10 +119,15 @@ func (g *Gram) transform() (part []int, coordinates func(x []float64)) {
 // Products are a reducer: the sums, over all values of all rows, of products of the columns x_0 … x_n, D_0 … D_{n−1}.
 // x_k is the state before stage k of n, x_n the last state, and D_k the evaluation of stage k.
 type Products struct {
-	everyStage
 	Stages  int
 	Sums    []float64   // [2n + 1]²
 	columns [][]float32 // of the rows that are not summed
+}
+
+// Begin implements [Reducer].
+func (p *Products) Begin(int) Reduction {
+	n := 2*p.Stages + 1
+	return Reduction{EveryStage: true, Kind: "products", Sums: n * n, Use: keepIn(&p.Sums)}
 }
 
 // Add implements [Reducer].

@@ -45,7 +45,7 @@ func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 }
 
 // evaluateGuided evaluates a stage in which at least one row is guided.
-func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solver.Plan, k int, st *stage) error {
+func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solver.Plan, st *stage) error {
 	guide := s.Guide
 	var x []float32
 	var g []float64
@@ -57,10 +57,10 @@ func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solv
 	if err != nil {
 		return err
 	}
-	scale := make([]float64, st.n)
+	scale := make([]float64, len(labels))
 	needed := false // the network's own evaluation
 	for i := range scale {
-		if scale[i] = 1; guide.acts(plans[i].Stages[k]) {
+		if scale[i] = 1; guide.acts(plans[i].Stages[st.k]) {
 			scale[i] = guide.Scale
 		}
 		needed = needed || scale[i] != 0

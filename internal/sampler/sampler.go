@@ -8,6 +8,7 @@ package sampler
 
 import (
 	"context"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -38,8 +39,10 @@ type Source func(i int, latent []float32) (Row, *solver.Plan, error)
 // DrawLatent fills in the latent of a seed.
 func DrawLatent(seed uint64, latents []float32) { latent.Normal(seed, latent.StreamLatent, latents) }
 
-// Watch has the callbacks of Follow. They are called from one goroutine at a time.
+// Watch has the callbacks of Follow. Each is called from one goroutine at a time.
 type Watch struct {
+	// Evaluated, which may be nil, is called after each stage of every batch with the number of its rows.
+	Evaluated func(rows int)
 	// Stage, which may be nil, is called after each stage of a batch, and with −1 before the first. If several batches are
 	// followed at the same time, it is called for the first of them alone.
 	Stage func(b *Batch, stage int, t *kernels.Trajectory) error
@@ -77,9 +80,18 @@ func (s *Sampler) Follow(ctx context.Context, n int, source Source, w Watch) err
 
 // followAll samples batches at the same time.
 func (s *Sampler) followAll(ctx context.Context, batches []*Batch, w Watch) error {
+	var evaluating sync.Mutex
+	evaluated := func(rows int) {
+		if w.Evaluated == nil {
+			return
+		}
+		evaluating.Lock()
+		defer evaluating.Unlock()
+		w.Evaluated(rows)
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	for k, b := range batches {
-		watch := Watch{Known: w.Known}
+		watch := Watch{Known: w.Known, Evaluated: evaluated}
 		if k == 0 {
 			watch.Stage = w.Stage
 		}

@@ -60,13 +60,6 @@ type Candidate struct {
 // without images.
 type Distances []float64
 
-func distancesOf(references []*frechet.Reference, samples []*frechet.Sample) (out Distances) {
-	for k, r := range references {
-		out = append(out, r.Excess(samples[k]))
-	}
-	return out
-}
-
 // fromNoise reports whether the sampler uses nothing of the data.
 func (c *Candidate) fromNoise() bool {
 	return !c.Matched && c.plain()
@@ -75,24 +68,8 @@ func (c *Candidate) fromNoise() bool {
 // plain reports whether a solver made the plan, the same for all data.
 func (c *Candidate) plain() bool { return c.Solver != localName && c.Solver != fittedName }
 
-// score returns the geometric mean of the distances, whatever their scales. The first, by frequencies, counts as much
-// as the others together, which all see edges.
-func (d Distances) score() float64 {
-	if len(d) == 0 {
-		return math.Inf(1)
-	}
-	s := d[0]
-	if others := d[1:]; len(others) > 0 {
-		s = math.Sqrt(s)
-		for _, v := range others {
-			s *= math.Pow(v, 0.5/float64(len(others)))
-		}
-	}
-	if math.IsNaN(s) {
-		return math.Inf(1)
-	}
-	return s
-}
+// score returns [frechet.Score].
+func (d Distances) score() float64 { return frechet.Score(d) }
 
 // halvedLevel returns the highest noise level, halved a number of times.
 func (f *fewStepSearch) halvedLevel(times int) float64 {
@@ -337,12 +314,12 @@ func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
 		return nil
 	}
 	if c.drawn == nil {
-		c.drawn = partsLike(f.images.References, 1)
+		c.drawn = &sampler.Moments{Parts: frechet.PartsLike(f.images.References, 1)}
 	}
 	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
 	c.Samples += n
-	c.Distances = distancesOf(f.images.References, c.drawn.Parts[0])
+	c.Distances = frechet.Distances(f.images.References, c.drawn.Parts[0])
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/local"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
-	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/passes"
 )
 
@@ -369,20 +369,21 @@ func (r *FewResult) choose(
 // measureHeldOut chooses on held-out samples.
 func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
 	f.Progress.Begin("held back", shareOfHeldOut, 2*f.Samples*f.NFE)
-	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, train.Change)
+	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, frechet.Change)
 }
 
 // heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.
 func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]float64, error) {
-	references, drawn := f.images.References, partsLike(f.images.References, heldParts)
+	references := f.images.References
+	drawn := &sampler.Moments{Parts: frechet.PartsLike(references, heldParts)}
 	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err
 	}
-	c.HeldOut = distancesOf(references, withoutPart(references, drawn, -1))
+	c.HeldOut = frechet.Distances(references, frechet.Parts(drawn.Parts).Without(-1))
 	if math.IsInf(c.HeldOut.score(), 1) {
 		return nil, ErrNotFinite
 	}
-	return leaveOut(references, drawn), nil
+	return frechet.Parts(drawn.Parts).Scores(references), nil
 }
 
 // teacherSteps are those of the converged samples of the ODE error, by Heun's method on EDM's rule.

@@ -41,7 +41,11 @@ const BiasParts = 8
 func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	law := start.NewEstimator(h, w, c, true, d.Normalization())
-	all, some := NewParts(BiasParts, judges(d)...), NewParts(BiasParts, featuresOf(d, frechet.Responses(h, w, c)))
+	unbounded := d.Normalization() != nil
+	responses := frechet.Responses(h, w, c)
+	responses.Unbounded = unbounded
+	all := NewParts(BiasParts, frechet.FrequenciesAndEdges(h, w, c, unbounded)...)
+	some := NewParts(BiasParts, responses)
 	every, seen := (d.Len()+mostResponses-1)/mostResponses, 0
 	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
 		pixels := make([]float32, len(images))
@@ -72,105 +76,21 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	if out.References, err = ReferencesOf(all); err != nil {
 		return out, err
 	}
-	responses, err := ReferencesOf(some)
-	out.References = append(out.References, responses...)
+	more, err := ReferencesOf(some)
+	out.References = append(out.References, more...)
 	return out, err
-}
-
-// References measures the features by which runs judge samples: the low frequencies and the edges of a data set.
-func References(ctx context.Context, d *data.Dataset) ([]*frechet.Reference, error) {
-	all := NewParts(1, judges(d)...)
-	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
-		for _, s := range all.Parts[0] {
-			s.Add(images)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ReferencesOf(all)
-}
-
-func judges(d *data.Dataset) []frechet.Features {
-	h, w, c := d.Height(), d.Width(), d.Channels()
-	return []frechet.Features{featuresOf(d, frechet.Frequencies(h, w, c)), featuresOf(d, frechet.Edges(h, w, c))}
-}
-
-// featuresOf returns features for values of a data set.
-func featuresOf(d *data.Dataset, f frechet.Features) frechet.Features {
-	f.Unbounded = d.Normalization() != nil
-	return f
-}
-
-// LeaveOut returns the scores of samples x [n, H·W·C] to references, with each of some parts
-// left out. Sample i is in part i mod parts.
-func LeaveOut(references []*frechet.Reference, x []float32, parts int) []float64 {
-	m := partsLike(references, parts)
-	m.Add(0, x, nil)
-	return leaveOut(references, m)
-}
-
-// partsLike returns parts without samples, of the references' features.
-func partsLike(references []*frechet.Reference, parts int) *sampler.Moments {
-	m := &sampler.Moments{}
-	for range parts {
-		m.Parts = append(m.Parts, newSamples(references))
-	}
-	return m
 }
 
 // NewParts returns parts without images, of some features. Images are divided among them at random.
 func NewParts(parts int, features ...frechet.Features) *sampler.Moments {
-	m := &sampler.Moments{Parts: make([][]*frechet.Sample, parts), Random: true}
-	for k := range m.Parts {
-		for _, f := range features {
-			m.Parts[k] = append(m.Parts[k], f.NewSample())
-		}
-	}
-	return m
+	return &sampler.Moments{Parts: frechet.NewParts(parts, features...), Random: true}
 }
 
-// withoutPart returns the samples of all parts except one; −1 excludes none.
-func withoutPart(references []*frechet.Reference, m *sampler.Moments, left int) []*frechet.Sample {
-	out := newSamples(references)
-	for part, samples := range m.Parts {
-		for k, s := range samples {
-			if part != left {
-				out[k].Merge(s)
-			}
-		}
-	}
-	return out
-}
-
-func leaveOut(references []*frechet.Reference, m *sampler.Moments) []float64 {
-	out := make([]float64, len(m.Parts))
-	for left := range out {
-		out[left] = distancesOf(references, withoutPart(references, m, left)).score()
-	}
-	return out
-}
-
-func newSamples(references []*frechet.Reference) (out []*frechet.Sample) {
-	for _, r := range references {
-		out = append(out, r.NewSample())
-	}
-	return out
-}
-
-// ReferencesOf returns the law of the images of all parts by each of their features.
-func ReferencesOf(m *sampler.Moments) (out []*frechet.Reference, err error) {
-	for k := range m.Parts[0] {
-		var samples []*frechet.Sample
-		for _, part := range m.Parts {
-			samples = append(samples, part[k])
-		}
-		reference, err := frechet.ReferenceOf(samples...)
-		if err != nil {
-			return nil, &ImagesError{err}
-		}
-		out = append(out, reference)
+// ReferencesOf returns the law of the images of all parts by each of their features. Errors are *ImagesError.
+func ReferencesOf(m *sampler.Moments) ([]*frechet.Reference, error) {
+	out, err := frechet.Parts(m.Parts).References()
+	if err != nil {
+		return nil, &ImagesError{err}
 	}
 	return out, nil
 }

@@ -153,9 +153,6 @@ func (f Features) NewSample() *Sample { return &Sample{f, basis.NewMoments(1, f.
 // Size returns the number of values of an image.
 func (s *Sample) Size() int { return s.features.size }
 
-// NewSample returns a sample without images, of the reference's features.
-func (r *Reference) NewSample() *Sample { return r.features.NewSample() }
-
 // Merge adds the images of o, which has the same features. o is not changed.
 func (s *Sample) Merge(o *Sample) { s.moments.Merge(o.moments) }
 
@@ -251,6 +248,15 @@ func Edges(h, w, c int) Features {
 			dst[i] *= float64(nu*nv) / float64(h*w*c)
 		}
 	}}
+}
+
+// FrequenciesAndEdges returns both, which suffice to compare the states of a run. unbounded is of their values.
+func FrequenciesAndEdges(h, w, c int, unbounded bool) []Features {
+	out := []Features{Frequencies(h, w, c), Edges(h, w, c)}
+	for i := range out {
+		out[i].Unbounded = unbounded
+	}
+	return out
 }
 
 // addDifferences adds the absolute differences of the values of a from those of b.

@@ -10,6 +10,7 @@ import (
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
@@ -142,8 +143,8 @@ func (s *survey) predictions(ctx context.Context) ([]Prediction, error) {
 	out := make([]Prediction, len(all))
 	for i, c := range all {
 		p := c.Prediction
-		p.Energy, p.Stderr = schedule.Jackknife(parts, func(left int) float64 { return energies[left+1][i] })
-		p.Gain, p.GainStderr = schedule.Jackknife(parts,
+		p.Energy, p.Stderr = frechet.Jackknife(parts, func(left int) float64 { return energies[left+1][i] })
+		p.Gain, p.GainStderr = frechet.Jackknife(parts,
 			func(left int) float64 { return 1 - energies[left+1][i]/energies[left+1][0] })
 		out[i] = p
 	}

@@ -297,15 +297,14 @@ class _Follower:
         if "law" in event:
             self.law = Start(base64.b64decode(event["law"]))
         plan = Plan(event["plan"], None, self.law if "start" in event["plan"] else None)
-        self.kept |= {one.get("of", 0): [] for one in event["reduce"] if one["kind"] == "states"}
         reducers = [_REDUCERS[one["kind"]](self, one) for one in event["reduce"]]
-        grams = any(one["kind"] in ("gram", "column") for one in event["reduce"])
+        fits = any(reducer.fits for reducer in reducers)
         for begin, part, rows in self._parts(question):
             if "from" in event:
                 noise = self.kept[event["of"]][event["from"]][begin : begin + len(rows)].to(self.denoiser.device)
             else:
                 noise = self._from_wire(latents(part.seed, self.folded))
-            memo = self._remembered(part, (event.get("of"), event.get("from"))) if grams else None
+            memo = self._remembered(part, (event.get("of"), event.get("from"))) if fits else None
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
                 x = loop.x
@@ -335,7 +334,9 @@ class _Follower:
 
 
 class _Samples:
-    """The samples, or their features."""
+    """The samples."""
+
+    fits = False  # plans follow each other that share their first evaluations
 
     def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
         self._follower, self._asked = follower, asked
@@ -349,11 +350,17 @@ class _Samples:
         pass
 
     def sampled(self, begin: int, x: Tensor) -> None:
-        seen = self._asked["kind"] == "features"
-        self._found.append(self._follower._features(x) if seen else self._follower._to_wire(x))
+        self._found.append(self._follower._to_wire(x))
 
     def answer(self) -> Array:
         return np.concatenate(self._found)
+
+
+class _Features(_Samples):
+    """Features of the samples."""
+
+    def sampled(self, begin: int, x: Tensor) -> None:
+        self._found.append(self._follower._features(x))
 
 
 class _Errors(_Samples):
@@ -371,6 +378,8 @@ class _Errors(_Samples):
 class _Column(_Samples):
     """Products of samples with those of other plans, which are kept here."""
 
+    fits = True
+
     def sampled(self, begin: int, x: Tensor) -> None:
         follower = self._follower
         first = self._asked.get("first", 0) + begin
@@ -386,7 +395,11 @@ class _Column(_Samples):
 
 
 class _States(_Samples):
-    """States, which are kept here."""
+    """States, which are kept here in place of those of the same number."""
+
+    def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
+        follower.kept[asked.get("of", 0)] = []
+        super().__init__(follower, asked)
 
     def stepped(self, number: int, x: Tensor) -> None:
         place, rest = divmod(number + 1, self._asked["every"])
@@ -407,6 +420,8 @@ class _States(_Samples):
 
 class _Gram(_Samples):
     """Sums of products of the columns of a fit, by half and coordinate group."""
+
+    fits = True
 
     def __init__(self, follower: _Follower, asked: Mapping[str, Any]) -> None:
         super().__init__(follower, asked)
@@ -476,7 +491,7 @@ class _Products(_Samples):
 
 
 _REDUCERS = {
-    "products": _Products, "samples": _Samples, "features": _Samples, "states": _States, "column": _Column,
+    "products": _Products, "samples": _Samples, "features": _Features, "states": _States, "column": _Column,
     "error": _Errors, "gram": _Gram,
 }  # fmt: skip
 

@@ -24,8 +24,9 @@ import (
 	"github.com/anisoflight/anisoflight/train/data"
 )
 
-// Error maps the errors of lower layers to the codes of the contract. It is the only place that does. An error that it
-// does not know stays as it is and becomes INTERNAL.
+// Error maps the errors of lower layers to the codes of the contract. It is the only place that does. An error may wrap
+// several that it knows: the order of the cases decides. An error that it does not know stays as it is and becomes
+// INTERNAL.
 func Error(err error) error {
 	var (
 		apiError *api.Error

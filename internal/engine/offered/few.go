@@ -225,16 +225,13 @@ func (s *session) Statistics(ctx context.Context, T float64, of *gaussian.Spectr
 
 // Follow implements [sampler.Ensemble]. If numbers come back for each row, the rows are asked for in parts.
 func (s *session) Follow(_ context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
-	var reductions []reduction
+	var reductions []sampler.Reduction
 	var reduce []api.Reduction
 	each, all := 0, 0 // numbers of a row, and others
 	for _, r := range reducers {
-		one, err := s.reduction(r)
-		if err != nil {
-			return err
-		}
-		reductions, reduce = append(reductions, one), append(reduce, one.Reduction)
-		each, all = each+one.each, all+one.all
+		one := r.Begin(s.size())
+		reductions, reduce = append(reductions, one), append(reduce, s.describeReduction(one))
+		each, all = each+one.PerRow, all+one.Sums
 	}
 	n := len(t.Labels)
 	part := n
@@ -258,8 +255,8 @@ func (s *session) Follow(_ context.Context, t sampler.Trajectories, reducers ...
 			return err
 		}
 		for _, r := range reductions {
-			n := rows*r.each + r.all
-			r.use(values[:n])
+			n := rows*r.PerRow + r.Sums
+			r.Use(values[:n])
 			values = values[n:]
 		}
 		if t.Progress != nil {
@@ -278,61 +275,24 @@ func (s *session) latents(t sampler.Trajectories, from, n int) *api.Batch {
 	return batchOf(q)
 }
 
-// reduction is a reducer for the client: what it is, how many numbers come back for each row and for all together, and
-// what is done with those of some rows.
-type reduction struct {
-	api.Reduction
-	each, all int
-	use       func(numbers []float64)
-}
-
-func (s *session) reduction(r sampler.Reducer) (reduction, error) {
-	sums := func(into *[]float64) func([]float64) { return func(numbers []float64) { *into = numbers } }
-	switch r := r.(type) {
-	case *sampler.Moments:
-		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
-		if s.req.Features > 0 {
-			return reduction{api.Reduction{Kind: "features"}, s.req.Features, 0, add}, nil
-		}
-		return reduction{api.Reduction{Kind: "samples"}, s.size(), 0, add}, nil
-	case *sampler.Samples:
-		add := func(numbers []float64) { r.Add(0, narrow(numbers), nil) }
-		return reduction{api.Reduction{Kind: "samples"}, s.size(), 0, add}, nil
-	case *sampler.States:
-		return reduction{
-			api.Reduction{Kind: "states", Of: s.number(r), Every: r.Every}, 0, 1, func([]float64) {},
-		}, nil
-	case *sampler.Products:
-		size := 2*r.Stages + 1
-		return reduction{api.Reduction{Kind: "products"}, 0, size * size, sums(&r.Sums)}, nil
-	case *sampler.Errors:
-		out := api.Reduction{Kind: "error", At: -1}
-		if r.States != nil {
-			out = api.Reduction{Kind: "error", Of: s.number(r.States), At: r.At, First: r.First}
-		}
-		return reduction{out, 1, 0, func(numbers []float64) { r.Squares = append(r.Squares, numbers...) }}, nil
-	case *sampler.Column:
-		return reduction{api.Reduction{
-			Kind: "column", Of: s.number(r.Columns.Target), At: r.Columns.At, First: r.Columns.First, Column: r.K,
-		}, 0, r.K + 3, sums(&r.Sums)}, nil
-	case *sampler.Gram:
-		out := api.Reduction{Kind: "gram", Of: s.number(r.States), At: r.At, Terms: r.Terms, Split: r.Split}
-		if b := r.Coordinates; b != nil {
-			out.Coordinates = &api.PlanCoordinates{
-				Height: b.H, Width: b.W, Channels: b.C, Bands: b.N, Axes: b.Axes[b.Row],
-			}
-		}
-		size := (r.Terms + 1) * (r.Terms + 1)
-		return reduction{out, 0, 2 * len(r.Sums[0]) * size, func(numbers []float64) {
-			for _, half := range r.Sums {
-				for _, part := range half {
-					part.AddSums(numbers[:size])
-					numbers = numbers[size:]
-				}
-			}
-		}}, nil
+// describeReduction describes a reducer for the client.
+func (s *session) describeReduction(r sampler.Reduction) api.Reduction {
+	out := api.Reduction{
+		Kind: r.Kind, Every: r.Every, StateIndex: r.StateIndex, FirstRow: r.FirstRow, Column: r.Column, Terms: r.Terms,
+		Split: r.Split,
 	}
-	return reduction{}, errors.New("offered: no such reducer")
+	if r.Kind == "features" && s.req.Features == 0 {
+		out.Kind = "samples"
+	}
+	if r.States != nil {
+		out.StatesID = s.number(r.States)
+	}
+	if by := r.Coordinates; by != nil {
+		out.Coordinates = &api.PlanCoordinates{
+			Height: by.H, Width: by.W, Channels: by.C, Bands: by.N, Axes: by.Axes[by.Row],
+		}
+	}
+	return out
 }
 
 // number returns the number of states, which are numbered in order of use.

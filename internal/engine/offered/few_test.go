@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func (c *client) answerAll(most int) map[string]any {
 	if err := c.x.Begin(c.t.Context(), c.take); err != nil {
 		c.t.Fatal(err)
 	}
-	for ; c.last.Meta["event"] != "stored"; most-- {
+	for ; c.last.Meta["event"] != "found"; most-- {
 		if most == 0 {
 			end, err := c.x.End(c.t.Context())
 			if err != nil {
@@ -139,57 +140,54 @@ func (c *client) follow(cols []any) (values []float64) {
 		t.From, t.At = c.states, at
 	}
 	var into []sampler.Reducer
+	var answers []func() []float64
 	for _, r := range meta["reduce"].([]api.Reduction) {
-		into = append(into, c.reducer(r, len(plan.Stages)))
+		reducer, answer := c.reducer(r, len(plan.Stages))
+		into, answers = append(into, reducer), append(answers, answer)
 	}
 	if err := c.m.Follow(c.t.Context(), t, into...); err != nil {
 		c.t.Fatal(err)
 	}
-	for _, r := range into {
-		switch r := r.(type) {
-		case *sampler.States:
-			c.states = r
-			values = append(values, 0)
-		case *sampler.Products:
-			values = append(values, r.Sums...)
-		case *sampler.Samples:
-			values = append(values, wide(*r)...)
-		case *sampler.Errors:
-			values = append(values, r.Squares...)
-		case *sampler.Gram:
-			for _, half := range r.Sums {
-				for _, part := range half {
-					values = append(values, part.Sums()...)
-				}
-			}
-		}
+	for _, answer := range answers {
+		values = append(values, answer()...)
 	}
 	return values
 }
 
-func (c *client) reducer(r api.Reduction, stages int) sampler.Reducer {
+// reducer returns a reducer and what gives its numbers.
+func (c *client) reducer(r api.Reduction, stages int) (sampler.Reducer, func() []float64) {
 	switch r.Kind {
 	case "states":
-		return &sampler.States{Every: r.Every}
+		c.states = &sampler.States{Every: r.Every}
+		return c.states, func() []float64 { return []float64{0} }
 	case "products":
-		return &sampler.Products{Stages: stages}
+		products := &sampler.Products{Stages: stages}
+		return products, func() []float64 { return products.Sums }
 	case "samples":
-		return &sampler.Samples{}
+		samples := &sampler.Samples{}
+		return samples, func() []float64 { return wide(*samples) }
 	case "error":
-		if r.At < 0 {
-			return &sampler.Errors{}
+		errs := &sampler.Errors{}
+		if r.StateIndex >= 0 {
+			errs = &sampler.Errors{States: c.states, At: r.StateIndex, First: r.FirstRow}
 		}
-		return &sampler.Errors{States: c.states, At: r.At, First: r.First}
+		return errs, func() []float64 { return errs.Squares }
 	case "gram":
 		var of *solver.Coordinates
 		if own := r.Coordinates; own != nil {
 			bands := basis.Bands{H: own.Height, W: own.Width, C: own.Channels, N: own.Bands}
 			of = &solver.Coordinates{Bands: bands, Axes: [][]float64{own.Axes}}
 		}
-		return sampler.NewGram(of, stages, r.Terms, c.states, r.At, r.Split)
+		gram := sampler.NewGram(of, stages, r.Terms, c.states, r.StateIndex, r.Split)
+		return gram, func() (sums []float64) {
+			for _, part := range slices.Concat(gram.Sums[:]...) {
+				sums = append(sums, part.Sums()...)
+			}
+			return sums
+		}
 	}
 	c.t.Fatalf("no reducer %q", r.Kind)
-	return nil
+	return nil, nil
 }
 
 func wide(x []float32) []float64 {

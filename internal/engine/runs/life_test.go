@@ -432,3 +432,23 @@ func faultyDisk(t *testing.T, folder string) (full *atomic.Bool) {
 	}))
 	return full
 }
+
+// A table of rows has the columns of train.RowColumns, the step as int64, and their values.
+func TestRowsAreATable(t *testing.T) {
+	values := make([]float64, len(train.RowColumns))
+	for i := range values {
+		values[i] = float64(i)
+	}
+	columns := WatchSchema(api.WatchRun{Run: "r"}).Columns
+	batch := api.RowsBatch(train.StoredRows([][]float64{values, values}))
+	if len(columns) != len(values) || len(batch.Cols) != len(values) || columns[0].Type != api.Int64 {
+		t.Fatalf("columns %v, batch %v", columns, batch)
+	}
+	for i, column := range columns[1:] {
+		numbers := batch.Cols[i+1].([]float64)
+		if column.Name != train.RowColumns[i+1] || column.Type != api.Float64 ||
+			!slices.Equal(numbers, []float64{values[i+1], values[i+1]}) {
+			t.Errorf("column %v has %v, want %s with %v", column, numbers, train.RowColumns[i+1], values[i+1])
+		}
+	}
+}

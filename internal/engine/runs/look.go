@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -10,9 +9,9 @@ import (
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/internal/sampler"
-	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
+	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/train"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -89,7 +88,9 @@ func (r *Run) distances(ctx context.Context, c *train.Candidate, path *schedule.
 	if err != nil {
 		return nil, err
 	}
-	return search.LeaveOut(r.references, x, train.LookParts), nil
+	m := sampler.Moments{Parts: frechet.PartsLike(r.references, train.LookParts)}
+	m.Add(0, x, nil)
+	return frechet.Parts(m.Parts).Scores(r.references), nil
 }
 
 // measureImages measures the features of the run's images once. There are no references if all images are the same.
@@ -99,10 +100,16 @@ func (r *Run) measureImages(ctx context.Context, d *data.Dataset) error {
 	if r.references != nil {
 		return nil
 	}
-	var err error
-	r.references, err = search.References(ctx, d)
-	if _, same := errors.AsType[*search.ImagesError](err); same { // states are judged by their energy
+	all := frechet.NewParts(1, frechet.FrequenciesAndEdges(
+		d.Height(), d.Width(), d.Channels(), d.Normalization() != nil)...)
+	err := d.Each(ctx, nil, nil, func(_ []int32, images []float64) error {
+		for _, s := range all[0] {
+			s.Add(images)
+		}
 		return nil
+	})
+	if err == nil {
+		r.references, _ = all.References() // without any, states are judged by their energy
 	}
 	return err
 }
@@ -142,6 +149,6 @@ func (r *Run) describeOutcome(o *train.Outcome) *api.Outcome {
 
 // ratio compares a measure of a state with that of the start.
 func ratio(start, state []float64) *api.Ratio {
-	change, stderr := train.Change(start, state)
+	change, stderr := frechet.Change(start, state)
 	return &api.Ratio{Value: math.Exp(change), Stderr: math.Exp(change) * stderr}
 }

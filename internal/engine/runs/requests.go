@@ -178,14 +178,8 @@ func (s *Runs) overflow(ctx context.Context, m *checkpoint.Model) (sigma float64
 	return 0, nil
 }
 
-// rowSchema describes train.RowColumns: the step is int64, the rest float64.
 func rowSchema(op string, request any, run string) api.Schema {
-	out := api.Schema{Metadata: tables.Metadata(op, request, "run", run)}
-	for _, name := range train.RowColumns {
-		out.Columns = append(out.Columns, api.Column{Name: name, Type: api.Float64})
-	}
-	out.Columns[0].Type = api.Int64
-	return out
+	return tables.SchemaOf[train.Row](tables.Metadata(op, request, "run", run))
 }
 
 // WatchSchema describes the rows of a run that is watched.

@@ -216,7 +216,7 @@ func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Ev
 		rows := s.rows[min(from, len(s.rows)):]
 		rows = rows[:min(most, len(rows))]
 		if from += len(rows); len(rows) > 0 {
-			if err := emit(api.Event{Batch: rowBatch(rows), Meta: api.Done(int64(from), -1)}); err != nil {
+			if err := emit(api.Event{Batch: api.RowsBatch(rows), Meta: api.Done(int64(from), -1)}); err != nil {
 				return err
 			}
 		}
@@ -239,20 +239,4 @@ func (r *Run) watch(ctx context.Context, from int, noWait bool, emit func(api.Ev
 			}
 		}
 	}
-}
-
-func rowBatch(rows []train.Row) *api.Batch {
-	var steps []int64
-	columns := make([][]float64, len(train.RowColumns)-1)
-	for _, row := range rows {
-		steps = append(steps, row.Step)
-		for i, v := range row.Values()[1:] {
-			columns[i] = append(columns[i], v)
-		}
-	}
-	batch := &api.Batch{Rows: len(rows), Cols: []any{steps}}
-	for _, column := range columns {
-		batch.Cols = append(batch.Cols, column)
-	}
-	return batch
 }

@@ -102,8 +102,10 @@ func (r *Run) train(ctx context.Context, target float64) error {
 		}
 		var row train.Row
 		if err == nil {
-			err = r.takeStep(ctx, r.runs.cfg.Batcher.TakeStep, func() error { return r.open(ctx) }, func() (err error) {
-				row, err = r.advance(ctx, nil, nil)
+			err = r.takeStep(ctx, r.runs.cfg.Batcher.TakeStep, func() (err error) {
+				if err = r.open(ctx); err == nil {
+					row, err = r.advance(ctx, nil, nil)
+				}
 				return err
 			})
 		}
@@ -119,21 +121,10 @@ func (r *Run) train(ctx context.Context, target float64) error {
 	}
 }
 
-// takeStep has the owner call step in a slot of the device, after ready, which may refuse.
-func (r *Run) takeStep(ctx context.Context, inSlot func(context.Context, func() error) error, ready, step func() error,
-) error {
+// takeStep has the owner call step in a slot of the device.
+func (r *Run) takeStep(ctx context.Context, inSlot func(context.Context, func() error) error, step func() error) error {
 	return r.stepToken.Take(ctx, func() error {
-		if err := r.do(ctx, ready); err != nil { // before it waits for a slot of the device
-			return err
-		}
-		return inSlot(ctx, func() error {
-			return r.do(ctx, func() error {
-				if err := ready(); err != nil { // it may have been cancelled meanwhile
-					return err
-				}
-				return step()
-			})
-		})
+		return inSlot(ctx, func() error { return r.do(ctx, step) })
 	})
 }
 
@@ -228,7 +219,7 @@ func (r *Run) outcome(why error) (state, text string) {
 	return state, text
 }
 
-// beginStepping counts a TrainStep request. Until release, the run can be neither started nor deleted. release stores
+// beginStepping opens the training, and counts a TrainStep request. Until release, the run can be neither started nor deleted. release stores
 // the steps even if the request failed. If the store fails, the steps stay in memory and the error says so. A run that
 // was only created is then paused.
 func (r *Run) beginStepping() (release func() error, err error) {
@@ -240,6 +231,9 @@ func (r *Run) beginStepping() (release func() error, err error) {
 			return err
 		}
 		if err := r.checkRoom(); err != nil {
+			return err
+		}
+		if err := r.open(context.Background()); err != nil {
 			return err
 		}
 		r.stepping++
@@ -264,20 +258,17 @@ func (r *Run) beginStepping() (release func() error, err error) {
 func (r *Run) trainStep(
 	ctx context.Context, images []float32, labels []int32, emit func(api.Event) error, done, total int64,
 ) error {
-	ready := func() error {
-		if err := r.mayWork(false); err != nil {
-			return err
-		}
-		return r.open(ctx)
-	}
 	var row train.Row
 	var rows []train.Row
-	err := r.do(ctx, ready)
+	err := r.look(ctx, false)
 	if err == nil {
-		err = r.look(ctx, false)
-	}
-	if err == nil {
-		err = r.takeStep(ctx, r.runs.cfg.Batcher.Take, ready, func() (err error) {
+		err = r.takeStep(ctx, r.runs.cfg.Batcher.Take, func() (err error) {
+			if err = r.mayWork(false); err != nil { // it may have been cancelled meanwhile
+				return err
+			}
+			if err = r.open(ctx); err != nil {
+				return err
+			}
 			row, err = r.advance(ctx, images, labels)
 			rows = r.rows
 			return err
@@ -293,7 +284,7 @@ func (r *Run) trainStep(
 	case err != nil:
 		return err
 	}
-	return emit(api.Event{Batch: rowBatch([]train.Row{row}), Meta: meta})
+	return emit(api.Event{Batch: api.RowsBatch([]train.Row{row}), Meta: meta})
 }
 
 // halt stops training in the background, if there is any, and waits for its end.

@@ -174,7 +174,10 @@ func (m *Mixture) weight(i int) float64 {
 // Follow implements [sampler.Ensemble].
 func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
 	p, begin := t.Plan, sampler.StartOf(t.Start, m.Basis)
-	sampler.Prepare(m.size(), into)
+	everyStage := make([]bool, len(into))
+	for i, r := range into {
+		everyStage[i] = r.Begin(m.size()).EveryStage
+	}
 	init, err := m.weighing(nil, p.Init)
 	if err != nil {
 		return err
@@ -196,8 +199,8 @@ func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sa
 		}
 	}
 	add := func(every bool, stage int, denoised [][]float64) {
-		for _, r := range into {
-			if r.EveryStage() == every {
+		for i, r := range into {
+			if everyStage[i] == every {
 				r.Add(stage, narrow(x), narrow(denoised))
 			}
 		}
