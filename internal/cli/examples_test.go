@@ -41,8 +41,8 @@ func TestExamplesOfHelp(t *testing.T) {
 	digitsFolder(t)
 	less := map[string]string{
 		"schedule geodesic": "--points=8 --samples=4 --replace",
-		"schedule start":    "--replace", "schedule fit": "--samples=8 --replace",
-		"schedule few": "--samples=64 --solvers=ipndm --replace", "schedule predict": "--samples=4 --points=8",
+		"schedule start":    "--replace", "schedule predict": "--samples=4 --points=8",
+		"few":        "--samples=64 --solvers=ipndm",
 		"basis make": "--replace", "model mixture": "--replace", "model draw": "--replace --n=4",
 	}
 	ran := map[string]int{}
@@ -67,8 +67,11 @@ func TestExamplesOfHelp(t *testing.T) {
 			if err := named.ParseFlags(rest); err != nil && !named.DisableFlagParsing {
 				t.Errorf("%s: %v", line, err)
 			}
-			if !strings.Contains(" schedule sample model basis fsck version ", " "+group+" ") {
+			if !strings.Contains(" schedule sample few plan model basis fsck version ", " "+group+" ") {
 				continue
+			}
+			if name == "plan delete" {
+				must(t, "data", "few", "--model", "digits", "--nfe", "2", "--name", "five", "--replace")
 			}
 			if name == "basis delete" {
 				must(t, "data", "basis", "make", "--name", "digits-pca", "--kind", "pca", "--dataset", "digits", "--replace")
@@ -92,7 +95,7 @@ func TestExamplesOfHelp(t *testing.T) {
 		}
 	}
 	visit(newRoot())
-	for _, group := range []string{"schedule", "sample", "model", "basis", "fsck", "version"} {
+	for _, group := range []string{"schedule", "sample", "few", "plan", "model", "basis", "fsck", "version"} {
 		if ran[group] == 0 {
 			t.Errorf("no example of %s has run: %v", group, ran)
 		}

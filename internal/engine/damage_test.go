@@ -164,12 +164,8 @@ func TestDamageWhileTraining(t *testing.T) {
 	}
 	_, err = attempt(t.Context(), e, "TrainStep", `{"run":"r"}`)
 	wantCode(t, "step", err, api.Damaged)
-	for _, body := range []string{
-		`"kind":"few","model":"tiny","dataset":"noise","nfe":3,"samples":64`,
-		`"kind":"start","dataset":"noise"`,
-	} {
-		refuse(t, e, "MakeSchedule", `{"name":"x",`+body+`}`, api.Damaged, "images.npy")
-	}
+	refuse(t, e, "MakePlan", `{"model":"tiny","dataset":"noise","nfe":3,"samples":64}`, api.Damaged, "images.npy")
+	refuse(t, e, "MakeSchedule", `{"name":"x","kind":"start","dataset":"noise"}`, api.Damaged, "images.npy")
 	get(t, e, "Sample", `{"model":"tiny","n":1,"steps":1}`)
 	if err := os.WriteFile(images, whole, 0o644); err != nil {
 		t.Fatal(err)

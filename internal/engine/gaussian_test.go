@@ -47,13 +47,11 @@ func TestSearchesRefuse(t *testing.T) {
 	upload(t, e, `{"op":"PutDataset","name":"wide"}`, wide,
 		api.Batch{Rows: 1, Cols: []any{make([]uint8, 5000)}})
 	for op, bodies := range map[string]map[string]api.Code{
-		`MakeSchedule {"name":"s","kind":"few","nfe":3,`: {
-			`"model":"tiny","dataset":"smooth","solvers":["fitted"]`: api.BadRequest, // nothing to compare with
+		`MakePlan {"name":"s","nfe":3,`: {
+			`"model":"tiny","dataset":"smooth","solvers":["fitted"]`: api.BadRequest, // gone
 			`"model":"tiny","dataset":"flat"`:                        api.BadRequest, // of another size
 			`"model":"tiny","dataset":"smooth","samples":2000000`:    api.TooLarge,
-		},
-		`MakeSchedule {"name":"s","kind":"fit","nfe":3,`: {
-			`"model":"tiny","schedule":"edm"`: api.BadRequest, // without statistics
+			`"model":"tiny","budget":10`:                             api.BadRequest, // too small
 		},
 	} {
 		name, head, _ := strings.Cut(op, " ")
@@ -63,10 +61,12 @@ func TestSearchesRefuse(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"MakeSchedule": `{"name":"s","kind":"start","dataset":"smooth"}`,
+		"MakePlan":     `{"name":"s","model":"tiny","nfe":2}`,
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := perform(ctx, e, name, body, func(api.Meta) { cancel() })
 		wantCode(t, name+" cancelled", err, api.Cancelled)
 	}
 	refuse(t, e, "DeleteSchedule", `{"schedule":"s"}`, api.ScheduleNotFound) // nothing was stored
+	refuse(t, e, "DeletePlan", `{"plan":"s"}`, api.PlanNotFound)
 }

@@ -33,11 +33,6 @@ func TestSampleRows(t *testing.T) {
 	}
 }
 
-// solversOfAnySchedule returns the solvers that need nothing but a schedule's paths.
-func solversOfAnySchedule() []string {
-	return slices.DeleteFunc(slices.Clone(api.Solvers), func(s string) bool { return s == "local" || s == "fitted" })
-}
-
 func TestSampleFormats(t *testing.T) {
 	e := open(t)
 	const body = `{"model":"tiny","labels":[0,-1,2],"steps":2,"dtype":%q,"layout":%q}`
@@ -128,7 +123,7 @@ func TestSamplingCompilesOnce(t *testing.T) {
 	upload(t, e, `{"op":"PutSchedule","name":"by-class"}`, scheduleTable, byClass)
 	get(t, e, "Sample", `{"model":"tiny","n":3,"solver":"euler","steps":2}`)
 	compiled := e.device.opened().Stats().Compiled
-	for _, solver := range solversOfAnySchedule() {
+	for _, solver := range api.Solvers {
 		get(t, e, "Sample", `{"model":"tiny","labels":[2,0,-1,1],"nfe":5,"solver":"`+solver+`"}`)
 	}
 	for _, more := range []string{
