@@ -23,9 +23,8 @@ from anisoflight.data import Conversion, open_source, upload
 from anisoflight.images import grid
 
 if TYPE_CHECKING:
-    from anisoflight import Client
+    from anisoflight import Client, Plan
     from anisoflight.images import Pixels
-    from anisoflight.plans.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, GAP, BANNER = 5, 12, 24
@@ -47,12 +46,12 @@ def copy_model(model: Path, folder: Path) -> None:
             shutil.copy(model / file, target / file)
 
 
-def search(client: Client, name: str, nfe: int, samples: int) -> Schedule:
+def search(client: Client, name: str, nfe: int, samples: int) -> Plan:
     """What `few` finds for a model and a number of evaluations."""
     found = f"{name}-few{nfe}"
-    if found in client.schedules().index:
-        return client.schedule(found)
-    return client.make_schedule(found, "few", model=name, dataset=name, nfe=nfe, samples=samples)
+    if found in client.plans().index:
+        return client.plan(plan=found)
+    return client.few(name, nfe, name, name=found, samples=samples)
 
 
 def draw(panels: dict[str, Pixels], scale: int) -> Image.Image:
@@ -95,18 +94,20 @@ def main(arguments: list[str] | None = None) -> None:
         classes = client.describe_model(name)["label_dim"]
         labels = [i % classes for i in range(count)] if classes else []
         options: dict[str, Any] = {"labels": labels} if classes else {"n": count}
-        plain = found.info["few"]["against"]
+        plain = found.info["against"]
         levels = {"polynomial": {"sigma_max": plain["sigma_max"], "rho": RHO[plain["levels"]]}}
-        drawn = {
-            (NAMES[plain["solver"]], args.nfe): {"schedule": "edm", "solver": plain["solver"], "grid": levels},
-            ("few", args.nfe): {"schedule": found.name},
-            ("Heun", MANY): {"schedule": "edm", "solver": "heun", "grid": "edm"},
-        }
+        drawn: dict[tuple[str, int], dict[str, Any]] = {
+            (NAMES[plain["solver"]], args.nfe): {
+                "schedule": "edm", "solver": plain["solver"], "grid": levels, "nfe": args.nfe
+            },
+            ("few", args.nfe): {"plan": found},
+            ("Heun", MANY): {"schedule": "edm", "solver": "heun", "grid": "edm", "nfe": MANY},
+        }  # fmt: skip
         panels = {
-            f"{title}, {nfe} evaluations": client.sample(name, seed=0, nfe=nfe, **options, **how).to_pictures()[0]
+            f"{title}, {nfe} evaluations": client.sample(name, seed=0, **options, **how).to_pictures()[0]
             for (title, nfe), how in drawn.items()
         }
-        report = {key: found.info["few"][key] for key in KEPT}
+        report = {key: found.info[key] for key in KEPT}
     draw(panels, args.scale).save(args.out, optimize=True)
     args.out.with_suffix(".json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(report["summary"])

@@ -25,7 +25,7 @@ type Event struct {
 	Meta  Meta
 }
 
-// Meta is the app_metadata of one message. Its "event" is "progress", "compiling", "batch", "warning", "stored" or
+// Meta is the app_metadata of one message. Its "event" is "progress", "compiling", "batch", "warning", "found" or
 // "end". Any message may have a "warning", a sentence.
 type Meta map[string]any
 

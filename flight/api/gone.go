@@ -10,9 +10,9 @@ var goneOperations = map[string]string{
 
 // goneKinds has what to ask for in place of the kinds of MakeSchedule of 0.1, by name.
 var goneKinds = map[string]string{
-	"gaussian": "MakePlan searches levels and solver on the model. Stored schedules are read as before.",
-	"few":      "MakePlan makes a plan; sample with plan in place of schedule and nfe. Stored ones are plans now.",
-	"fit":      "MakePlan fits coefficients, too. Stored ones are plans now: sample with plan.",
+	"gaussian": "MakePlan searches levels and solver on the model (few in Python). Stored ones are plans now: sample with plan.",
+	"few":      "MakePlan makes a plan (few in Python); sample with plan in place of schedule and nfe. Stored ones are plans now.",
+	"fit":      "MakePlan fits coefficients, too (few in Python). Stored ones are plans now: sample with plan.",
 }
 
 // goneSolvers has what to ask for in place of the solvers of 0.1, by name.

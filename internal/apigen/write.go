@@ -41,7 +41,7 @@ func usualOrders() string {
 
 // documented are the operations whose methods in Python pass on fields by name, which their docstrings list.
 var documented = []string{
-	"Sample", "EvaluateModel", "Predict", "MakeModel", "MakeSchedule", "MakeBasis", "CreateRun",
+	"Sample", "EvaluateModel", "Predict", "MakeModel", "MakeSchedule", "MakePlan", "MakeBasis", "CreateRun",
 }
 
 // contract returns the Python module of what flight/api says.

@@ -57,10 +57,10 @@ class Demo:
         self._write("The network is trained, and its sampler is being searched: this page will have it.")
         for nfe in NFES:
             with self._next(f"search a sampler of {nfe} evaluations"):
-                if self._schedule(nfe) not in client.schedules().index:
-                    options = {"model": self._model, "dataset": "patches", "seed": self._seed, "samples": SAMPLES}
-                    client.make_schedule(self._schedule(nfe), "few", nfe=nfe, **options)
-            self._found[nfe] = client.schedule(self._schedule(nfe)).info["few"]["summary"]
+                if self._plan(nfe) not in client.plans().index:
+                    options = {"name": self._plan(nfe), "seed": self._seed, "samples": SAMPLES}
+                    client.few(self._model, nfe, "patches", **options)
+            self._found[nfe] = client.plans()["summary"][self._plan(nfe)]
             self._write("What the samplers are worth is being measured.")
         with self._next("measure on other seeds"):
             table = self._measure()
@@ -83,15 +83,16 @@ class Demo:
             config = {**stages.recipe("patches-plain"), "kimg": KIMG, "seed": self._seed}
             stages.train(client, self._model, config, save=self._model)
 
-    def _schedule(self, nfe: int) -> str:
+    def _plan(self, nfe: int) -> str:
         return f"{self._model}-few{nfe}"
 
     def _samplers(self) -> list[tuple[Sampler, int]]:
         """What there is so far, and its evaluations."""
-        edm = {STANDARD: {"solver": "ipndm", "grid": "polynomial"}, CONVERGED: {"solver": "heun", "grid": "edm"}}
-        standard, converged = (Sampler(name, self._model, {"schedule": "edm", **how}) for name, how in edm.items())
-        found = [(Sampler(FEW, self._model, {"schedule": self._schedule(nfe)}), nfe) for nfe in self._found]
-        rows = [*((standard, nfe) for nfe in NFES), *found, (converged, MANY)]
+        standard = {"schedule": "edm", "solver": "ipndm", "grid": "polynomial"}
+        converged = {"schedule": "edm", "solver": "heun", "grid": "edm", "nfe": MANY}
+        rows = [(Sampler(STANDARD, self._model, {**standard, "nfe": nfe}), nfe) for nfe in NFES]
+        rows += [(Sampler(FEW, self._model, {"plan": self._plan(nfe)}), nfe) for nfe in self._found]
+        rows.append((Sampler(CONVERGED, self._model, converged), MANY))
         return sorted(rows, key=lambda row: (row[1], row[0].name == FEW))
 
     def _measure(self) -> pd.DataFrame:
@@ -105,7 +106,7 @@ class Demo:
         rows = []
         for sampler, nfe in self._samplers():
             print(f"   {sampler.name}, {nfe} evaluations", flush=True)
-            measured = bench.distances(sampler, nfe)
+            measured = bench.distances(sampler)
             require_count(sampler.name, nfe, measured.evaluations)
             rows.append({"sampler": sampler.name, "evaluations": nfe, **measured.by_reference})
         blocks = [real[i * COUNT : (i + 1) * COUNT] for i in range(BLOCKS)]
@@ -115,7 +116,7 @@ class Demo:
     def _write(self, *sentences: str, table: pd.DataFrame | None = None) -> None:
         """The page: pictures first, then what was found."""
         pictures = {
-            f"{sampler.name}, {nfe} evaluations": sampler.draw(self._client, n=36, seed=0, nfe=nfe).images
+            f"{sampler.name}, {nfe} evaluations": sampler.draw(self._client, n=36, seed=0).images
             for sampler, nfe in self._samplers()
         }
         report = Report(TITLE)

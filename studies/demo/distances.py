@@ -25,7 +25,7 @@ class Sampler:
     options: Mapping[str, Any]
 
     def draw(self, client: Client, **more: Any) -> Samples:
-        """Samples in float32; `more` are further options, such as n or labels, seed and nfe."""
+        """Samples in float32; `more` are further options, such as n or labels, and seed."""
         drawn = client.sample(self.model, dtype="float32", progress=False, **{**self.options, **more})
         if not np.isfinite(drawn.images).all():
             raise NotFiniteError(f"model {self.model!r}: {drawn.notes[-1]}")
@@ -61,12 +61,12 @@ class Bench:
     seeds: Sequence[int]
     count: int
 
-    def distances(self, sampler: Sampler, nfe: int) -> Distances:
+    def distances(self, sampler: Sampler) -> Distances:
         """The Fréchet distances of every block."""
         found: dict[str, list[float]] = {name: [] for name in self.references}
         evaluations = 0
         for seed in self.seeds:
-            drawn = sampler.draw(self.client, n=self.count, seed=seed, nfe=nfe)
+            drawn = sampler.draw(self.client, n=self.count, seed=seed)
             evaluations = max(evaluations, int(drawn.nfe.max()))
             for name, reference in self.references.items():
                 found[name].append(reference.distance(drawn.images))

@@ -5,7 +5,8 @@
     python -m studies.reports.real --page         # the page alone, from the rows that are there
 
 Each network is trained once; each recipe starts from it. Everything is kept under --data, so that a command that was
-stopped goes on where it was. Rows are in studies/docs/real-rows.jsonl.
+stopped goes on where it was. Rows are in studies/docs/real-rows.jsonl. Those of `few` are of an earlier search, and are
+not measured again: rivals.py measures the present one.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ RENAMED = {"g as in the paper": LEARNED["paper"]}
 """Names in rows that were measured before: its 100 steps are not the paper's 4,687."""
 FEATURES = ("classifier", "pca-64")
 NFE = (9, 13, 17, 35)
-FEW = (3, 5, 9)
 EDM_20 = '{"edm": {"T": 400}}'
 
 
@@ -74,8 +74,6 @@ def rows(seed: int) -> Iterator[Row]:
     yield Row("EDM, σ_max 20", name, {**heun, "grid": "edm", "schedule": EDM_20})
     for solver, called in (("ipndm", "iPNDM-4"), ("dpmpp2m", "DPM-Solver++(2M)")):
         yield Row(called, name, {"solver": solver, "grid": "polynomial", "schedule": "edm"}, (3, 5, *NFE[:3]))
-    for nfe in FEW:
-        yield Row("few", name, {"schedule": f"few{nfe}-s{seed}"}, (nfe,))
     for method, called in LEARNED.items():
         yield Row(called, f"cifar10-16-{method}-s{seed}", heun)
     yield Row("that geodesic, network of g", f"cifar10-16-isotropic-s{seed}", geodesic)
@@ -124,15 +122,12 @@ def measure(seed: int, folder: Path, count: int) -> None:
 
 
 def _make_schedules(client: Client, seed: int) -> None:
-    """The schedules that need a pass or a search, and no training."""
+    """The schedules that need a pass, and no training."""
     there = {found["name"] for found in client.call("ListSchedules")["schedules"]}
     common: dict[str, Any] = {"model": f"cifar10-16-edm-s{seed}", "dataset": "cifar10-16"}
     for name, order in ((f"geodesic-s{seed}", 2), (f"energy-s{seed}", 1)):
         if name not in there:
             client.make_schedule(name, "geodesic", order=order, **common)
-    for nfe in FEW:
-        if f"few{nfe}-s{seed}" not in there:
-            client.make_schedule(f"few{nfe}-s{seed}", "few", nfe=nfe, **common)
 
 
 def done(status: int) -> None:

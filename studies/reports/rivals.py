@@ -375,11 +375,16 @@ def _plus(function: Callable[[Array], Array], origin: Array, z: Array) -> Array:
 def few(study: Study, nfe: int, budget: str = "seconds") -> Iterator[Sampler]:
     """The product's own search."""
     model = study.network.model
-    name, options = f"rivals-few-{nfe}-{budget}-{model}", {} if budget == "seconds" else {"budget": budget}
-    chosen = study.made(name, "few", model=model, nfe=nfe, **options).info["few"]["chosen"]
+    name = f"rivals-few-{nfe}-{budget}-{model}"
+    if name in study.client.plans().index:
+        plan = study.client.plan(plan=name)
+    else:
+        spend = None if budget == "seconds" else budget
+        plan = study.client.few(model, nfe, study.dataset, name=name, budget=spend, progress=False)
+    chosen = plan.info["chosen"]
     start = MATCHED if chosen["start"] == "matched" else NOISE
     choice = f"{chosen['solver']}, σ_max {chosen['sigma_max']:g}, {start}, levels {chosen['levels']}"
-    yield Sampler(choice, study.plan(name, nfe=nfe), spent=few_spends(nfe, budget))
+    yield Sampler(choice, plan, spent=few_spends(nfe, budget))
 
 
 def geodesic(study: Study, nfe: int) -> Iterator[Sampler]:

@@ -128,7 +128,7 @@ class _Client:
 def test_distances_are_those_of_what_was_put_in() -> None:
     real = (np.random.default_rng(5).standard_normal((500, 2, 2, 1)).clip(-3, 3) / 4).astype(np.float32)
     bench = Bench(_Client(), {"FD": Reference(builtin.flat, real)}, seeds=(1, 2), count=400)  # pyright: ignore[reportArgumentType]
-    one, five = (bench.distances(Sampler("s", "m", {}), nfe) for nfe in (1, 5))
+    one, five = (bench.distances(Sampler("s", "m", {"nfe": nfe})) for nfe in (1, 5))
     means = [np.mean(found.by_reference["FD"]) for found in (one, five)]
     assert means[0] - means[1] == pytest.approx(4 * (0.01 - 0.0004), rel=0.5)
     assert (one.evaluations, five.evaluations) == (1, 5)

@@ -35,13 +35,13 @@ def test_three_samplers_from_the_same_seeds(tmp_path: Path) -> None:
     assert picture.shape == (samples.BANNER + height, 3 * width + 2 * samples.GAP, 3)
     with anisoflight.serve(data=tmp_path / "data") as client:
         common = {"labels": [*range(2 * samples.COLUMNS)], "seed": 0, "progress": False}
-        few = client.schedule("net-few3").info["few"]
+        few = client.plan(plan="net-few3").info
         assert report == {key: few[key] for key in samples.KEPT}
         plain = few["against"]
         levels = {"polynomial": {"sigma_max": plain["sigma_max"], "rho": samples.RHO[plain["levels"]]}}
         wanted = [
             client.sample("net", schedule="edm", solver=plain["solver"], grid=levels, nfe=3, **common),
-            client.sample("net", schedule="net-few3", nfe=3, **common),
+            client.sample("net", plan="net-few3", **common),
             client.sample("net", schedule="edm", solver="heun", grid="edm", steps=18, **common),
         ]
     for number, drawn in enumerate(wanted):

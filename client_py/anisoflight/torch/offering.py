@@ -79,7 +79,7 @@ def offer(
                         raise bad_tensor(f"an answer must have {event['wants']} values, got {len(values)}")
                     for begin in range(0, len(values), _MAX_VALUES):
                         ready.put(pa.record_batch([pa.array(values[begin : begin + _MAX_VALUES])], schema=schema))
-                elif event.get("event") in ("stored", "end"):
+                elif event.get("event") in ("found", "end"):
                     end |= event
         finally:
             stream.close()

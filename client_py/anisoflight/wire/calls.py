@@ -198,7 +198,7 @@ class Connection:
     ) -> Stream[Message]:
         """The messages of an operation that takes rows; a second thread writes `batches` meanwhile.
 
-        Batches that wait for messages must end when `ended` is called, after the message "stored" or a failure. With
+        Batches that wait for messages must end when `ended` is called, after the message "found" or a failure. With
         `ended`, heartbeats are dropped here, so that the stream is read while the caller works on an answer for
         minutes.
         """
@@ -222,7 +222,7 @@ class Connection:
                 end_input()
                 for message in _messages(reader):
                     kind = message.event.get("event")
-                    if ended is not None and kind == "stored":
+                    if ended is not None and kind == "found":
                         ended()
                         writing.join()
                     end_input()

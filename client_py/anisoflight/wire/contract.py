@@ -119,6 +119,25 @@ FIELDS = {
         g0: float, default 1e-9. Noise variance at t = 0.
         knots: int, default 32. Knots of the path.
     """,
+    "MakePlan": """
+        name: str, default not stored. Name to store the plan by.
+        replace: bool. Replace a plan of that name.
+        model: str, required. Name of the model to sample.
+        dataset: str, default none. Data set that samples are compared with.
+        samples: int, default 1024. With dataset: samples of each plan, and held back.
+        nfe: int, required. Largest number of network evaluations.
+        solvers: Sequence[str], default ipndm, dpmpp2m, unipc. List of solvers to try: ab, deis, dpmpp2m, dpmpp3m,
+            dpmpp3m_taylor, euler, heun, ipndm, ipndm_v, unipc.
+        budget: int, default with images as many as the samples need, without images 4000, or more if the search needs
+            more. Largest number of evaluations.
+        learn: bool. Learn levels and coefficients through the network, too, with a default budget that suffices for
+            it; without images they are learned whenever the budget suffices.
+        seed: int, default 0. Seed of the samples.
+        guidance: float, default 1: none. Scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's.
+        guidance_interval: Sequence[float], default all. Noise levels with guidance, above the first and up to the
+            second, such as [0.2,3].
+        guide: str, default the model without a label. Another model for D₀, which is given the labels.
+    """,
     "MakeBasis": """
         name: str, required. Name of the new basis.
         kind: str, required. Kind of the basis: pca, pca_per_class or haar.

@@ -62,7 +62,7 @@ func (c *client) answerAll(most int) map[string]any {
 	if err := c.x.Begin(c.t.Context(), c.take); err != nil {
 		c.t.Fatal(err)
 	}
-	for ; c.last.Meta["event"] != "stored"; most-- {
+	for ; c.last.Meta["event"] != "found"; most-- {
 		if most == 0 {
 			end, err := c.x.End(c.t.Context())
 			if err != nil {

@@ -143,7 +143,7 @@ func (s *session) resume(emit func(api.Event) error) error {
 		return s.err
 	}
 	meta := api.Meta(s.result())
-	meta["event"] = "stored"
+	meta["event"] = "found"
 	return emit(api.Event{Meta: meta})
 }
 
@@ -152,7 +152,7 @@ func (s *session) take(_ context.Context, in api.Batch, emit func(api.Event) err
 	q := s.question
 	if q == nil {
 		return api.Errorf(api.BadRequest, "All is done, and nothing is asked").
-			WithHint("End the stream when a reply says stored.")
+			WithHint("End the stream when a reply says found.")
 	}
 	values := api.ColumnOf[float64](s.answers, in, "values")
 	if len(s.answer)+len(values) > q.wants {
