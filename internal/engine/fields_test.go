@@ -127,6 +127,11 @@ func TestTrainStepOnTheCallersFields(t *testing.T) {
 		err := exchange.Do(t.Context(), api.Batch{Rows: 8, Cols: []any{bad, make([]int32, 8)}}, got.add)
 		wantCode(t, "NaN", err, api.BadTensor, "Row 3")
 		loss[name] = column[float64](got, "loss")[0]
+		if name == "plain" {
+			if _, err := exchange.End(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 		exchange.Close() // the client has left, and its step is stored
 		if info := act(t, e, "GetRun", fmt.Sprintf(`{"run":%q}`, name)); info["step"] != 1.0 || info["stored_step"] != 1.0 {
 			t.Errorf("step %v, stored %v", info["step"], info["stored_step"])

@@ -105,6 +105,9 @@ func TestRefusedExchangesAreOver(t *testing.T) {
 	in := labelled(tables.ImageColumn("latent", api.Float32, data.HWC, 8, 8, 1))
 	_, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","steps":2}`, api.Schema{Columns: in.Columns[:1]})
 	wantCode(t, "a missing column", err, api.BadTensor)
+	wide := labelled(tables.ImageColumn("latent", api.Float32, data.HWC, 8, 9, 1))
+	_, err = openExchange(t.Context(), e, "Sample", `{"model":"tiny","steps":2}`, wide)
+	wantCode(t, "another size", err, api.BadTensor)
 	for _, more := range []string{`"n":3`, `"labels":[1]`} {
 		_, err := openExchange(t.Context(), e, "Sample", `{"model":"tiny","steps":2,`+more+`}`, in)
 		wantCode(t, more, err, api.BadRequest)
