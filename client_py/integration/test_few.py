@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,37 +49,36 @@ def squared_error(plan: Plan, against: Plan, count: int = 64) -> float:
     return float(off.log().mean().exp())
 
 
-def test_the_search_is_the_servers(client: Client, unet: UNet2DModel) -> None:
-    """The same network uploaded and as a callable: the same tries and distances, the same plan."""
+def test_the_search_is_the_servers(client: Client, unet: UNet2DModel, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same network uploaded and as a callable: the same tries and distances, the same plan, the same lines."""
     client.put_network("few-served", unet, scheduler=DDPMScheduler(), replace=True, progress=False)
     data = digits()[:512]
     client.put_dataset("few-data", data, replace=True, progress=False)
-    settings: dict[str, Any] = {
-        "nfe": 3, "samples": 64, "solvers": ["ipndm", "local", "fitted"], "budget": "minutes",
-    }  # fmt: skip
-    made = client.make_schedule(
-        "few-plan", "few", model="few-served", dataset="few-data", replace=True, progress=False, **settings
-    )
-    theirs, ours = made.info["few"], few(
-        Denoiser(unet, DDPMScheduler()), shape=(1, 8, 8), data=np.moveaxis(data, -1, 1), client=client, progress=False,
-        **settings,
-    )  # fmt: skip
-    assert len(theirs["tries"]) == len(ours.info["tries"])
-    for a, b in zip(theirs["tries"], ours.info["tries"], strict=True):
+    settings: dict[str, Any] = {"nfe": 3, "samples": 64, "solvers": ["ipndm"], "budget": "minutes"}
+    plan = client.few("few-served", dataset="few-data", **settings)
+    theirs = capsys.readouterr().out.splitlines()
+    D = Denoiser(unet, DDPMScheduler())
+    ours = few(D, shape=(1, 8, 8), data=np.moveaxis(data, -1, 1), client=client, **settings)
+    mine = capsys.readouterr().out.splitlines()
+    for printed, of in ((theirs, plan), (mine, ours)):
+        assert printed[-2] == of.info["summary"]
+        assert printed[-1].split("; ")[0] == f"few: {of.nfe} evaluations in {of.steps} steps"
+    assert re.sub(r"[\d.e+-]+", "#", theirs[-2]) == re.sub(r"[\d.e+-]+", "#", mine[-2])
+    assert len(plan.info["tries"]) == len(ours.info["tries"])
+    for a, b in zip(plan.info["tries"], ours.info["tries"], strict=True):
         assert all(a[key] == b[key] for key in ("solver", "start", "levels", "samples", "sigma_max"))
         for key in ("frequencies", "edges", "responses"):
             assert b[key] == pytest.approx(a[key], rel=1e-2 if a["levels"] == "learned" else 1e-4)
-    assert "learned" in {tried["levels"] for tried in theirs["tries"]}
-    plan = client.plan("few-plan", nfe=3)
+    assert "learned" in {tried["levels"] for tried in plan.info["tries"]}
     assert (plan.solver, plan.law is None) == (ours.solver, ours.law is None)
-    mine, its = ours.file.get("classes", [ours.file])[0], plan.file.get("classes", [plan.file])[0]
+    mine, its = (one.file.get("classes", [one.file])[0] for one in (ours, plan))
     for key in ("t", "init"):
         np.testing.assert_allclose(mine[key], its[key], rtol=1e-12)
     rounding = 1e-12 if plan.solver == "ipndm" else 1e-3  # the network's statistics in float32, of torch and of XLA
     for a, b in zip(mine["stages"], its["stages"], strict=True):
         np.testing.assert_allclose(a["alpha"], b["alpha"], rtol=rounding, atol=rounding)
-    for tail, theirs in zip(mine["tails"], its["tails"], strict=True):
-        for a, b in zip(tail, theirs, strict=True):
+    for tail, other in zip(mine["tails"], its["tails"], strict=True):
+        for a, b in zip(tail, other, strict=True):
             np.testing.assert_allclose(a["alpha"], b["alpha"], rtol=10 * rounding, atol=10 * rounding)
 
 

@@ -14,8 +14,6 @@ def plans(client: Client) -> dict[str, Plan]:
     """From a law, in frequencies, in two subspaces from a law by class, and by classes with noise added."""
     quiet: dict[str, Any] = {"replace": True, "progress": False}
     client.make_mixture("mixed", "digits", covariance="dct", **quiet)
-    made = {"model": "mixed", "dataset": "digits", "points": 8, "samples": 16}
-    client.make_schedule("frequencies", "geodesic", statistics=True, **made, **quiet)
     client.make_schedule("law", "start", dataset="digits", sigma_max=5.0, **quiet)
     rows = [(j, t, g) for j in (0, 1) for t, g in ((0, 1e-6), (4, 0.3 + 2 * j), (9, 25 * (1 + j)))]
     table = dict(zip(("subspace", "t", "g"), zip(*rows, strict=True), strict=True))
@@ -23,7 +21,7 @@ def plans(client: Client) -> dict[str, Plan]:
     client.make_schedule("two-law", "start", schedule="two", dataset="digits", **quiet)
     return {
         "law": client.plan("law", solver="ab", steps=4),
-        "frequencies": client.plan("frequencies", solver="local", corrector=True, nfe=4, grid="polynomial"),
+        "frequencies": client.few("mixed", nfe=4, solvers=["ipndm"], progress=False),
         "two": client.plan("two-law", solver="unipc", steps=4),
     }
 

@@ -27,41 +27,28 @@ HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / "bin" / "anisoflight"
 RECORD = HERE / "testdata" / "record.npz"
 
-SOLVERS = ["euler", "heun", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis", "local"]
+SOLVERS = ["euler", "heun", "ab", "ipndm", "ipndm_v", "dpmpp2m", "dpmpp3m", "dpmpp3m_taylor", "unipc", "deis"]
 GEODESIC = {"kind": "geodesic", "model": "exact", "dataset": "blocks", "samples": 64, "points": 12}
 SCHEDULES: dict[str, dict[str, Any]] = {
     "geodesic-g": {**GEODESIC, "order": 1, "c": 1, "T": 400},
     "geodesic-dct": {**GEODESIC, "order": 1, "c": 1, "T": 400, "basis": "dct", "k": 16, "per_class": True},
-    "geodesic-statistics": {**GEODESIC, "order": 1, "c": 1, "T": 6400, "statistics": True},
+    "geodesic-80": {**GEODESIC, "order": 1, "c": 1, "T": 6400},
     "log-linear": {"kind": "log-linear", "T": 400},
     "cosine": {"kind": "cosine", "T": 400},
     "start": {"kind": "start", "dataset": "blocks", "sigma_max": 10},
-    "fit": {"kind": "fit", "model": "exact", "schedule": "geodesic-statistics", "nfe": 5, "samples": 64},
-    "few": {
-        "kind": "few",
-        "model": "exact",
-        "dataset": "blocks",
-        "nfe": 4,
-        "samples": 128,
-        "solvers": ["ipndm", "dpmpp2m"],
-    },
 }
+FEW = {"model": "exact", "dataset": "blocks", "nfe": 4, "samples": 128, "solvers": ["ipndm", "dpmpp2m"]}
 MEASURED = ["seconds", "gflops", "mfu"]  # columns of a run's rows that no two runs share
 
 
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     """Requests of Sample, each with the name of its entry."""
     for solver in SOLVERS:
-        of = "geodesic-statistics" if solver == "local" else "geodesic-g"
-        yield f"{solver} on a schedule", {"solver": solver, "schedule": of, "steps": 5}
-        yield (
-            f"{solver} on the grid edm",
-            {"solver": solver, "grid": "edm", "steps": 5, "schedule": {"edm": {"T": 400}}}
-            | ({"schedule": of} if solver == "local" else {}),
-        )
-        if solver != "local":
-            yield f"{solver} on a schedule per class", {"solver": solver, "schedule": "geodesic-dct", "steps": 5}
-            yield f"{solver}, polynomial", {"solver": solver, "grid": "polynomial", "nfe": 6}
+        yield f"{solver} on a schedule", {"solver": solver, "schedule": "geodesic-g", "steps": 5}
+        grid = {"grid": "edm", "steps": 5, "schedule": {"edm": {"T": 400}}}
+        yield f"{solver} on the grid edm", {"solver": solver, **grid}
+        yield f"{solver} on a schedule per class", {"solver": solver, "schedule": "geodesic-dct", "steps": 5}
+        yield f"{solver}, polynomial", {"solver": solver, "grid": "polynomial", "nfe": 6}
     churn = {"S_churn": 4, "S_min": 0.01, "S_max": 10, "S_noise": 1.003}
     yield "heun with churn", {"solver": "heun", "grid": "edm", "steps": 6, **churn}
     yield "heun, endpoint", {"solver": "heun", "second_point": "endpoint", "schedule": "geodesic-dct", "steps": 4}
@@ -69,8 +56,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "guided", {"solver": "heun", "steps": 3, "guidance": 2.0, "grid": "edm"}
     for name in ("log-linear", "cosine", "start"):
         yield f"heun on {name}", {"solver": "heun", "schedule": name, "steps": 5}
-    yield "fitted", {"solver": "fitted", "schedule": "fit", "nfe": 5}
-    yield "few", {"schedule": "few", "nfe": 4}
+    yield "few", {"plan": "few"}
 
 
 def numbers(value: Any) -> list[float]:
@@ -89,6 +75,7 @@ def schedules(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
         (file,) = wire.act(client, "ExportSchedule", {"schedule": name})
         kept = {key: file[key] for key in ("T", "g0", "theta", "paths", "energy") if key in file}
         yield f"schedule {name}", np.array(numbers(kept))
+    wire.act(client, "MakePlan", {"name": "few", **FEW})
 
 
 def training(client: fl.FlightClient) -> Iterator[tuple[str, np.ndarray]]:
@@ -137,8 +124,10 @@ def observe(device: str) -> Iterator[tuple[str, np.ndarray]]:
                         reply = wire.get(client, "Sample", {"model": "exact", "n": 4, "dtype": "float32", **request})
                         yield name, wire.numbers(reply.table["sample"])
                         if "S_churn" not in request and "guidance" not in request:
-                            (plan,) = wire.act(client, "PlanSampler", {"model": "exact", "label": 1, **request})
-                            plan.pop("provenance", None)  # which has seconds
+                            of = {} if "plan" in request else {"model": "exact", "label": 1}
+                            (plan,) = wire.act(client, "PlanSampler", {**of, **request})
+                            for name_of in ("provenance", "info", "law"):  # which have seconds, and no numbers
+                                plan.pop(name_of, None)
                             yield f"plan, {name}", np.array(numbers(plan))
                     yield from training(client)
             finally:

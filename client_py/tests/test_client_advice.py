@@ -72,12 +72,6 @@ def geodesic(client: Client, **options: Any) -> None:
     client.make_schedule("advice-geo", progress=False, replace=True, **options)
 
 
-def fitted(client: Client) -> None:
-    geodesic(client, statistics=True)
-    options = {"model": "digits", "schedule": "advice-geo", "nfe": 4, "samples": 8, "replace": True}
-    client.make_schedule("advice-fit", "fit", progress=False, **options)
-
-
 def sample(client: Client, **options: Any) -> Any:
     return client.sample("digits", n=2, progress=False, **{"steps": 3, **options})
 
@@ -272,21 +266,6 @@ CASES = {
         lambda client, _: client.make_mixture("advice-m", dataset="blocks", progress=False),
     ),
     # Schedules and samplers
-    "solver local without statistics": Case(
-        lambda client: sample(client, solver="local"),
-        "make one of kind geodesic with statistics",
-        lambda client, _: (geodesic(client, statistics=True), sample(client, solver="local", schedule="advice-geo")),
-    ),
-    "solver fitted without a fit": Case(
-        lambda client: sample(client, solver="fitted"),
-        "make one of kind fit",
-        lambda client, _: (fitted(client), sample(client, solver="fitted", schedule="advice-fit", steps=4)),
-    ),
-    "a fit without statistics": Case(
-        lambda client: client.make_schedule("f", "fit", model="digits", schedule="edm", nfe=4, progress=False),
-        "Make one of kind geodesic with statistics",
-        lambda client, _: fitted(client),
-    ),
     "churn of a solver that remembers": Case(
         lambda client: sample(client, solver="ab", S_churn=10),
         "choose euler or heun",

@@ -24,7 +24,7 @@ def test_numbers_of_numpy_are_numbers(client: Client) -> None:
         "n": np.int32(2),
         "nfe": np.int64(7),
         "seed": np.uint64(2**64 - 1),
-        "corrector": np.bool_(False),
+        "denoise_to_zero": np.bool_(False),
         "S_churn": np.float32(0),
     }
     samples = client.sample("digits", grid={"edm": {"sigma_max": np.float64(20)}}, **options)

@@ -315,7 +315,7 @@ def test_a_network_that_diverges_is_no_silent_result(client: Client, diverged: s
         client.denoise("blown", x, sigma=1.0)
     for search in (
         lambda: client.make_schedule("blown-path", "geodesic", model="blown", dataset="blocks"),
-        lambda: client.make_schedule("blown-path", "few", model="blown", dataset="blocks", nfe=3, samples=64),
+        lambda: client.few("blown", nfe=3, dataset="blocks", samples=64),
         lambda: client.evaluate_model("blown", "blocks"),
         lambda: client.predict("blown", "blocks"),
         lambda: client.schedule_gradient("edm", "blown", x, x, [1.0, 100.0], progress=False),

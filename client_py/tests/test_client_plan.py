@@ -378,31 +378,3 @@ def test_bands_have_weights_and_axes_of_their_own() -> None:
     got = Coordinates(6, 4, 3, axes, bands=5).combine(images, [weight.ravel() for weight in weights])
     want = Coordinates(6, 4, 3, axes[bands]).combine(images, [weight[bands].ravel() for weight in weights])
     assert np.allclose(got, want, atol=1e-12)
-
-
-@pytest.mark.parametrize("per_class", [False, True])
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_the_local_solver_is_the_servers(
-    client: Client, dataset: str, tmp_path: Path, per_class: bool, order: int
-) -> None:
-    """A plan in coordinates with states in its history, through a file."""
-    made = {"model": "digits", "dataset": dataset, "points": 8, "samples": 16, "per_class": per_class}
-    client.make_schedule("plan-local", statistics=True, replace=True, progress=False, **made)
-    options = {"solver": "local", "order": order, "corrector": order > 1, "nfe": 5, "grid": "polynomial"}
-    plan = client.plan("plan-local", label=3, **options)
-    plan.save(tmp_path / "plan.json")
-    assert len(plan.evaluations[0].alpha) < 8 * 8  # of bands
-    latents = latents_of(2)
-    expected = client.sample(
-        "digits", latents=latents, labels=[3, 3], schedule="plan-local", dtype="float32", progress=False, **options
-    )
-    got = drawn(client, Plan.load(tmp_path / "plan.json"), latents, [3, 3])
-    assert np.abs(got - expected.images).max() < 1e-3 * np.abs(expected.images).max()
-    if per_class:
-        mixed = client.sample(
-            "digits", latents=latents, labels=[3, 7], schedule="plan-local", dtype="float32", progress=False, **options
-        )
-        assert np.allclose(mixed.images[0], expected.images[0], atol=1e-5)
-        assert np.abs(mixed.images[1] - expected.images[1]).max() > 1e-3
-        got = drawn(client, client.plan("plan-local", labels=[3, 7], **options), latents, [3, 7])
-        assert np.abs(got - mixed.images).max() < 1e-3 * np.abs(mixed.images).max()

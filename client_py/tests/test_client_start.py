@@ -1,6 +1,5 @@
 """Starts from the normal law of a dataset: in the client, as files, and in plans."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -126,28 +125,3 @@ def test_what_is_no_start_is_refused(client: anisoflight.Client, one: str, two: 
     plan = client.plan(one, solver="euler", steps=2)
     with pytest.raises(ValueError, match="not a plan: its start must be the file of hash"):
         anisoflight.Plan(plan.file, plan.vectors)
-
-
-def test_few_needs_nothing_but_nfe(
-    client: anisoflight.Client, dataset: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = {"model": "digits", "dataset": dataset, "nfe": 3, "samples": 64, "solvers": ["ipndm"], "replace": True}
-    made = client.make_schedule("few", "few", **options)
-    few = made.info["few"]
-    chosen, against = few["chosen"], few["against"]
-    *before, message = capsys.readouterr().out.splitlines()
-    assert message == made.info["summary"] == few["summary"]
-    assert all(re.fullmatch(r"at most \d+ evaluations of the network", line) for line in before)  # none if it was short
-    assert message.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
-    assert (
-        f"{few['ratio']:.3g} ± {few['ratio_stderr']:.1g} times the Fréchet distance on 64 samples held back" in message
-    )
-    assert ("no try is clearly better" in message) == (chosen == against)
-    assert {"images", "first round", "held back"} < set(few["seconds"])
-    assert client.schedule("few").info["few"] == made.info["few"]  # a later client has the tries, too
-    assert client.schedule("few").info["sampler"] == {"solver": "ipndm", "order": 4, "nfe": 3}
-    ours = client.sample("digits", n=4, schedule="few", nfe=3, dtype="float32", progress=False)
-    same = {"solver": "ipndm", "start": chosen["start"]}
-    named = client.sample("digits", n=4, schedule="few", nfe=3, dtype="float32", progress=False, **same)
-    np.testing.assert_array_equal(ours.images, named.images)
-    assert ours.nfe.tolist() == [3] * 4

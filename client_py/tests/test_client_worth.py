@@ -104,19 +104,6 @@ def test_a_start(client: anisoflight.Client) -> None:
     assert started.info["summary"].endswith("; a normal law favours a start from it")
 
 
-@pytest.mark.parametrize("isotropic", [False, True])
-def test_a_fit(client: anisoflight.Client, *, isotropic: bool) -> None:
-    client.make_schedule("worth-gains", "geodesic", statistics=True, **GEODESIC)
-    options = {"model": "digits", "schedule": "worth-gains", "nfe": 3, "samples": 16, "isotropic": isotropic}
-    info = client.make_schedule("worth", "fit", **options, **QUIET).info
-    ratio = info["fit"]["fitted"] / info["fit"]["local"]
-    began = "DPM-Solver++" if isotropic else "local"
-    assert info["summary"] == (
-        f"fitted, 3 evaluations: {compared(ratio)} {began} on the same levels, with {ratio:.3g} times its error "
-        "beside converged samples, on 16 trajectories held back"
-    )
-
-
 def test_what_no_normal_law_can_judge(client: anisoflight.Client) -> None:
     client.make_basis("components", "pca", "blocks", k=8, **QUIET)
     made = client.make_schedule("worth", "geodesic", basis="components", **GEODESIC)
@@ -141,19 +128,3 @@ def test_where_it_is_said(client: anisoflight.Client, tmp_path: Path, capsys: py
     assert list(json.loads(run.stdout).items())[-1] == ("summary", message)  # the last line
     formula = client.make_schedule("worth", "cosine", **QUIET)
     assert formula.info["summary"].startswith("not judged: a formula knows no data")
-
-
-def test_few_with_minutes_says_its_cost_and_learns(
-    client: anisoflight.Client, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings: dict[str, Any] = {"model": "digits", "dataset": "blocks", "nfe": 2, "samples": 64, "replace": True}
-    costs = []
-    for budget in ("seconds", "minutes"):
-        made = client.make_schedule("worth-few", "few", budget=budget, solvers=["ipndm", "fitted"], **settings)
-        *cost, summary = capsys.readouterr().out.splitlines()  # none of a search that is over within a second
-        costs += [int(c.removeprefix("at most ").removesuffix(" evaluations of the network")) for c in cost]
-        assert summary == made.info["summary"]
-        assert ("learned" in {tried["levels"] for tried in made.info["few"]["tries"]}) == (budget == "minutes")
-    assert costs == sorted(set(costs))
-    with pytest.raises(anisoflight.BadRequestError, match="budget"):
-        client.make_schedule("worth-few", "few", budget="hours", **settings)

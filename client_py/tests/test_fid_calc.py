@@ -363,6 +363,36 @@ def test_stretches_of_the_first_release_are_read(tmp_path: Path) -> None:
     assert read.ode_errors.shape == (0,)
 
 
+def test_a_plan_is_measured_as_its_request_is(calc: Calc, client: LocalClient, reference: Path, tmp_path: Path) -> None:
+    """By its name and from its file it is one plan, with one row, and the distances are those of the request."""
+    flags = ["--seeds", "0-39", "--checkpoint", "10"]
+    plan = client.plan("edm", model="digits", solver="ipndm", nfe=3)
+    plan.save(tmp_path / "ipndm.json")
+    client.put_plan("fid-plan", plan)
+    (asked,) = Calc(client, reference, tmp_path / "asked.jsonl")(
+        "--schedule", "edm", "--solver", "ipndm", "--nfe", "3", *flags
+    )
+    read = ServerSamples.read
+
+    def failing(self: ServerSamples, start: int, stop: int) -> Iterator[Pixels]:
+        if start == 20:
+            raise KeyboardInterrupt
+        return read(self, start, stop)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServerSamples, "read", failing)
+        assert main([*calc.arguments, "--plan", "fid-plan", *flags]) == 130
+    resumed = calc("--plan", str(tmp_path / "ipndm.json"), *flags)
+    assert calc("--plan", "fid-plan", *flags) == resumed
+    (row,) = resumed
+    for name in ("frechet", "images", "nfe", "count"):
+        assert row[name] == asked[name], name
+    assert (row["method"], row["asked"]) == ("digits, plan ipndm", {})
+    client.put_plan("fid-plan", client.plan("edm", model="digits", solver="ipndm", nfe=4), replace=True)
+    assert [row["nfe"] for row in calc("--plan", "fid-plan", *flags)] == [3, 4]
+    client.delete_plan("fid-plan")
+
+
 def test_a_data_set_is_at_no_distance_from_itself(calc: Calc, dataset: str, client: LocalClient) -> None:
     calc.arguments[calc.arguments.index("--model") : calc.arguments.index("--model") + 2] = ["--dataset", dataset]
     row = calc("--metrics", "precision-recall")[0]
@@ -389,7 +419,10 @@ def test_a_data_set_that_was_replaced_is_measured_again(calc: Calc, client: Loca
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--nfe", "3", "--steps", "2"], "anisoflight: give either --nfe or --steps"),
+        (["--nfe", "3", "--steps", "2"], "anisoflight: give one of --nfe, --steps and --plan"),
+        (["--nfe", "3", "--plan", "five"], "anisoflight: give one of --nfe, --steps and --plan"),
+        (["--plan", "five", "--seeds", "0-9"], 'anisoflight: No plan is called "five"'),
+        (["--plan", "five", "--metrics", "ode-error"], "anisoflight: ode-error needs a schedule"),
         (["--nfe", "3", "--seeds", "0-9,5-14"], "anisoflight: --seeds: blocks 0-9 and 5-14 share seeds"),
         (["--nfe", "3", "--seeds", "5"], "anisoflight: --seeds: '5' is no block of seeds such as 0-49999"),
         (["--nfe", "0,3"], "anisoflight: --nfe: '0,3' is no list"),

@@ -95,17 +95,15 @@ def test_guidance_of_1_is_none_and_0_is_unconditional(
     assert np.abs(draw(LABELS, guidance=2) - draw(LABELS)).max() > 1e-2
 
 
-def test_schedules_are_chosen_for_what_is_guided(
+def test_plans_are_chosen_for_what_is_guided(
     server: anisoflight.LocalClient, mixtures: tuple[str, str], dataset: str
 ) -> None:
     """At guidance 0 the samples are the guide's, and so is what is chosen by drawing them."""
     server.put_dataset("pairs", np.tile(MEANS.reshape(2, 1, 2, 1), (8, 1, 1, 1)).astype(np.float32), LABELS * 4)
-    asked: dict[str, Any] = {"samples": 64, "nfe": 4, "replace": True, "progress": False}
-    asked |= {"dataset": "pairs", "solvers": ["dpmpp2m"]}
+    asked: dict[str, Any] = {"samples": 64, "nfe": 4, "dataset": "pairs", "solvers": ["dpmpp2m"], "progress": False}
 
     def frequencies(**options: Any) -> list[float]:
-        info = server.make_schedule("chosen", "few", **{**asked, **options}).info["few"]
-        return [t["frequencies"] for t in info["tries"]]
+        return [tried["frequencies"] for tried in server.few(**asked, **options).info["tries"]]
 
     alone = frequencies(model="guided")
     np.testing.assert_allclose(

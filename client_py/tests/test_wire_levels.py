@@ -96,7 +96,6 @@ def test_what_is_measured_and_made_keeps_within(
     made(kind="geodesic", model=bounded, dataset=dataset, points=8, samples=2)
     sigma = levels(plan(flight, model=bounded, schedule="within", nfe=5))
     assert sigma.min() >= LOW * (1 - 1e-6)
-    made(kind="few", model=bounded, dataset=dataset, nfe=3, samples=64, solvers=["dpmpp2m"])
     with pytest.raises(AnisoflightError, match="within the model's noise levels"):
         server.make_schedule("beyond", "geodesic", model=bounded, dataset=dataset, T=6400.0)
 
@@ -115,16 +114,11 @@ def test_training_keeps_within(
         assert np.isfinite(rows["loss"].to_numpy()).all()
 
 
-def test_fitted_levels_keep_within(
-    server: anisoflight.LocalClient, flight: fl.FlightClient, dataset: str, bounded: str
-) -> None:
-    quiet: dict[str, Any] = {"replace": True, "progress": False}
-    options: dict[str, Any] = {"dataset": dataset, "statistics": True, "points": 6, "samples": 8}
-    server.make_schedule("with-gains", "geodesic", model=bounded, **options, **quiet)
-    server.make_schedule("fitted-within", "fit", model=bounded, schedule="with-gains", nfe=3, samples=16, **quiet)
-    drawn = server.sample(bounded, n=2, solver="fitted", schedule="fitted-within", nfe=3, progress=False)
-    assert drawn.nfe.tolist() == [3, 3]
-    sigma = levels(plan(flight, model=bounded, schedule="fitted-within", solver="fitted", nfe=3))
+@pytest.mark.parametrize("images", [False, True])
+def test_searched_levels_keep_within(flight: fl.FlightClient, dataset: str, bounded: str, *, images: bool) -> None:
+    request = {"dataset": dataset, "samples": 64} if images else {}
+    made = wire.act(flight, "MakePlan", {"model": bounded, "nfe": 3, "solvers": ["dpmpp2m"], **request})[-1]
+    sigma = levels(made.get("classes", [made])[0])
     assert sigma.min() >= LOW * (1 - 1e-6)
     assert sigma.max() <= HIGH * (1 + 1e-6)
 

@@ -1,0 +1,169 @@
+"""Plans that the server searches: what they report and print, and samples that are the server's own."""
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anisoflight import BadRequestError, Client, NameTakenError, Plan
+from anisoflight.latents import latents
+from anisoflight.operations.plans import budget_fields
+from anisoflight.serving.local import find_binary
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "alone": {},
+    "among images": {"dataset": "blocks", "samples": 64, "solvers": ["ipndm"]},
+    "learned": {"budget": "minutes"},
+}
+
+
+@pytest.fixture(scope="module")
+def mixed(client: Client) -> Iterator[str]:
+    """A mixture of the classes of the images, whose score is exact."""
+    client.make_mixture("few-mixed", "blocks", covariance="dct", progress=False)
+    yield "few-mixed"
+    client.delete_model("few-mixed")
+
+
+@pytest.fixture(scope="module", params=SEARCHES)
+def found(request: pytest.FixtureRequest, client: Client) -> tuple[Plan, list[str]]:
+    """A plan of the small network, and the lines that its search printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        plan = client.few("digits", nfe=3, **SEARCHES[request.param])
+    return plan, printed.getvalue().splitlines()
+
+
+def test_it_prints_its_worth_and_its_evaluations(found: tuple[Plan, list[str]]) -> None:
+    plan, (*cost, summary, evaluations) = found
+    report = plan.info
+    chosen, against = report["chosen"], report["against"]
+    assert summary == report["summary"]
+    assert evaluations == f"few: 3 evaluations in {plan.steps} steps"
+    assert all(re.fullmatch(r"at most \d+ evaluations of the network", line) for line in cost)  # none if it was short
+    assert summary.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:g} ({chosen['start']} start")
+    compared = "the Fréchet distance on 64 samples" if "dataset" in plan.provenance else "the squared error on"
+    if chosen == against:
+        assert "no try is clearly better" in summary
+    else:
+        assert f"{report['ratio']:.3g} ± {report['ratio_stderr']:.1g} times {compared}" in summary
+        assert report["ratio"] + report["ratio_stderr"] < 1
+
+
+def test_its_samples_are_the_servers(client: Client, found: tuple[Plan, list[str]], tmp_path: Path) -> None:
+    """In numpy with the server's network, from a file, and in float64: to the rounding of float32, 1e-6 of the samples'
+    size, which the largest weight of the plan amplifies."""
+    plan, labels, noise = found[0], [1, 2, 3, 4], latents(np.arange(4), (8, 8, 1))
+    expected = client.sample("digits", labels=labels, seed=0, plan=plan, dtype="float32", progress=False)
+    assert expected.nfe.tolist() == [3] * 4
+    plan.save(tmp_path / "plan.json")
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray, labels: list[int]) -> np.ndarray:
+        x = np.moveaxis(x, 1, 3).astype(np.float32)
+        return np.moveaxis(client.denoise("digits", x, sigma, labels, progress=False).denoised, 3, 1)
+
+    stages = [stage for label in labels for stage in plan.for_label(label).evaluations]
+    weights = [weight for stage in stages for row in (stage.alpha, *stage.beta) for weight in row]
+    bound = 1e-6 * np.abs(expected.images).max() * max(1, *map(abs, weights))
+    for one, dtype in ((plan, np.float32), (Plan.load(tmp_path / "plan.json"), np.float64)):
+        got = one(denoiser, np.moveaxis(noise, 3, 1).astype(dtype), labels=labels, progress=False)
+        assert np.abs(np.moveaxis(got, 1, 3) - expected.images).max() < bound
+
+
+def test_classes_may_differ_in_frequencies(client: Client) -> None:
+    """A plan whose classes combine frequencies by weights of their own, with states in its history."""
+    plan = client.few("digits", nfe=3, solvers=["ipndm"], progress=False)
+    assert plan.states
+    assert plan.coordinates is not None
+    one = {name: plan.file[name] for name in ("t", "init", "coordinates", "stages", "tails")}
+    slower = [{**stage, "alpha": [0.9 * weight for weight in stage["alpha"]]} for stage in one["stages"]]
+    rest = {name: value for name, value in plan.file.items() if name not in one}
+    classes = [{"labels": [3], **one}, {"labels": [4, 7], **one, "stages": slower}]
+    draw: dict[str, Any] = {"seed": 5, "dtype": "float32", "progress": False}
+    images = client.sample("digits", labels=[3, 7, 3], plan={**rest, "classes": classes}, **draw).images
+    for labels, stages in (([3, 3, 3], one["stages"]), ([7, 7, 7], slower)):
+        expected = client.sample("digits", labels=labels, plan={**plan.file, "stages": stages}, **draw).images
+        rows = [row for row, label in enumerate([3, 7, 3]) if label == labels[0]]
+        np.testing.assert_allclose(images[rows], expected[rows], atol=1e-5)
+    with pytest.raises(BadRequestError, match=r"has no class 5\. It is of the classes \[3 4 7\]"):
+        client.sample("digits", labels=[5], plan={**rest, "classes": classes}, **draw)
+
+
+def test_the_cost_is_said_and_minutes_learn(client: Client, mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings: dict[str, Any] = {"nfe": 2, "dataset": "blocks", "samples": 64, "solvers": ["ipndm"]}
+    costs, learned = [], []
+    for budget in (None, "minutes"):
+        plan = client.few(mixed, budget=budget, **settings)
+        lines = capsys.readouterr().out.splitlines()[:-2]  # none of a search that is over within a second
+        costs += [int(re.findall(r"at most (\d+) evaluations", line)[0]) for line in lines]
+        learned.append("learned" in {tried["levels"] for tried in plan.info["tries"]})
+    assert costs == sorted(set(costs))
+    assert learned == [False, True]
+    client.few(mixed, progress=False, **settings)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_budgets(client: Client, mixed: str) -> None:
+    with pytest.raises(BadRequestError, match=r"budget must be at least \d+ evaluations here, got 50") as refused:
+        client.few(mixed, nfe=3, budget=50, progress=False)
+    least = int(str(refused.value).split("at least ")[1].split()[0])
+    assert client.few(mixed, nfe=3, budget=least, progress=False).nfe == 3
+    budgets: list[Any] = [None, "minutes", np.int64(7)]
+    given = [budget_fields(budget) for budget in budgets]
+    assert given == [{"learn": False}, {"learn": True}, {"budget": 7}]
+    for wrong in (0, -5, True, False, "hours", "7", 1.5):
+        with pytest.raises(BadRequestError, match=rf"budget must be .* or minutes, got {re.escape(repr(wrong))}"):
+            client.few(mixed, nfe=3, budget=wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_it_is_stored_under_a_name(client: Client, mixed: str) -> None:
+    search: dict[str, Any] = {"nfe": 2, "solvers": ["ipndm"], "progress": False}
+    plan = client.few(mixed, name="few-stored", **search)
+    listed = client.plans().loc["few-stored"]
+    assert (listed["nfe"], listed["solver"], listed["summary"]) == (2, plan.solver, plan.info["summary"])
+    assert client.plan(plan="few-stored").file == plan.file
+    with pytest.raises(NameTakenError, match="few-stored"):
+        client.few(mixed, name="few-stored", **search)
+    again = client.few(mixed, name="few-stored", replace=True, **search)
+    assert again.file["stages"] == plan.file["stages"]
+    client.delete_plan("few-stored")
+
+
+def test_a_plan_is_for_the_weights_that_it_was_made_for(client: Client, mixed: str) -> None:
+    plan = client.few(mixed, nfe=3, solvers=["ipndm"], progress=False)
+    with pytest.raises(BadRequestError, match=r'The plan was made for the weights .* of the model "few-mixed"'):
+        client.sample("digits", n=1, plan=plan, progress=False)
+    drawn = client.sample("digits", n=1, plan=plan, other_weights=True, progress=False)
+    assert drawn.nfe.tolist() == [3]
+    client.put_plan("few-named", plan, replace=True)
+    with pytest.raises(BadRequestError, match=r'The plan "few-named" was made .* or set other_weights'):
+        client.sample("digits", n=1, plan="few-named", progress=False)
+    client.delete_plan("few-named")
+
+
+def test_the_command_writes_the_same_plan(client: Client, mixed: str, tmp_path: Path) -> None:
+    """Its file has the law in it; Python's has it next to it."""
+    out = tmp_path / "few.json"
+    words = ["--server", client.location, "--model", mixed, "--dataset", "blocks", "--nfe", "3", "--samples", "64"]
+    run = subprocess.run([find_binary(), "few", *words, "--out", out], capture_output=True, check=True, text=True)
+    made = client.few(mixed, nfe=3, dataset="blocks", samples=64, progress=False)
+    assert run.stdout.splitlines() == made.told.splitlines()
+    assert "law" in json.loads(out.read_text())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few.json"]
+    written = Plan.load(out)
+    assert written.law is not None
+    assert "law" not in written.file
+    written.save(tmp_path / "again.json")
+    assert (tmp_path / "start.safetensors").exists()
+    beside = Plan.load(tmp_path / "again.json")
+    assert beside.law is not None
+    assert beside.law.hash == written.law.hash
+    drawn = client.sample(mixed, n=2, plan=made, progress=False).images
+    for plan in (written, beside):
+        np.testing.assert_array_equal(client.sample(mixed, n=2, plan=plan, progress=False).images, drawn)
