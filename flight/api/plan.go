@@ -50,8 +50,8 @@ type MakePlan struct {
 	Name    string `json:"name,omitempty"`                              // name to store the plan by; default not stored
 	Replace bool   `json:"replace"`                                     // replace a plan of that name
 	Model   string `json:"model"`                                       // name of the model to sample; required
-	Dataset string `json:"dataset,omitempty"`                           // data set that samples are compared with; default none
-	Samples int    `json:"samples" default:"1024" min:"64" max:"65536"` // with dataset: samples of each plan, and held back
+	Dataset string `json:"dataset,omitempty"`                           // data set to compare samples with; default none
+	Samples int    `json:"samples" default:"1024" min:"64" max:"65536"` // with dataset: samples of each, and held back
 	Search
 	Guided
 }

@@ -139,12 +139,22 @@ func (r *Sample) besidePlan() string {
 		name  string
 		given bool
 	}{
-		{"schedule", r.Schedule.Given()}, {"solver", r.Solver != ""}, {"steps", r.Steps != 0}, {"nfe", r.NFE != 0},
-		{"grid", r.Grid.Kind != GridSchedule}, {"order", r.Order != 0}, {"start", r.Start != ""},
-		{"second_point", r.SecondPoint != solver.Midpoint}, {"variant", r.Variant != "bh2"},
-		{"warmup", r.Warmup != solver.WarmupEuler}, {"denoise_to_zero", r.DenoiseToZero},
+		{"schedule", r.Schedule.Given()},
+		{"solver", r.Solver != ""},
+		{"steps", r.Steps != 0},
+		{"nfe", r.NFE != 0},
+		{"grid", r.Grid.Kind != GridSchedule},
+		{"order", r.Order != 0},
+		{"start", r.Start != ""},
+		{"second_point", r.SecondPoint != solver.Midpoint},
+		{"variant", r.Variant != "bh2"},
+		{"warmup", r.Warmup != solver.WarmupEuler},
+		{"denoise_to_zero", r.DenoiseToZero},
 		{"lower_order_final", r.LowerOrderFinal != nil && !*r.LowerOrderFinal},
-		{"S_churn", r.SChurn != 0}, {"S_min", r.SMin != 0}, {"S_max", r.SMax != 0}, {"S_noise", r.SNoise != 1},
+		{"S_churn", r.SChurn != 0},
+		{"S_min", r.SMin != 0},
+		{"S_max", r.SMax != 0},
+		{"S_noise", r.SNoise != 1},
 	} {
 		if f.given {
 			return f.name

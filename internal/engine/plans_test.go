@@ -82,7 +82,8 @@ func TestMakePlan(t *testing.T) {
 	putSmoothOf(t, e, "smooth", 64, 4)
 	made := map[string]api.Plan{}
 	for name, more := range map[string]string{
-		"among": `,"dataset":"smooth","samples":64,"solvers":["ipndm"]`, "alone": `,"budget":2000`, "unnamed": `,"budget":2000`,
+		"among": `,"dataset":"smooth","samples":64,"solvers":["ipndm"]`, "alone": `,"budget":2000`,
+		"unnamed": `,"budget":2000`,
 	} {
 		if name != "unnamed" {
 			more += fmt.Sprintf(`,"name":%q`, name)

@@ -96,7 +96,8 @@ func (s *Sampler) follow(ctx context.Context, b *Batch, w Watch) error {
 	return err
 }
 
-// begin returns a trajectory at the initial states of a batch, and the combinations of its stages. The caller closes it.
+// begin returns a trajectory at the initial states of a batch, and the combinations of its stages. The caller closes
+// it.
 func (s *Sampler) begin(ctx context.Context, net Network, b *Batch) (_ *kernels.Trajectory, _ combination, err error) {
 	size, labels := net.Model.Pixels(), make([]int32, len(b.Rows))
 	for i, r := range b.Rows {

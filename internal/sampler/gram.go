@@ -23,8 +23,8 @@ type Gram struct {
 	evaluations   [][2][]float32 // of these rows, D and the state that it was made at, newest first
 }
 
-// NewGram returns empty sums for the last of some stages, which has a number of terms, in parts, or for one part if they
-// are nil.
+// NewGram returns empty sums for the last of some stages, which has a number of terms, in parts, or for one part if
+// they are nil.
 func NewGram(of *solver.Coordinates, stages, terms int, states *States, at, split int) *Gram {
 	g := &Gram{Coordinates: of, Terms: terms, Stages: stages, States: states, At: at, Split: split}
 	parts := 1
@@ -44,7 +44,8 @@ func (g *Gram) Begin(size int) Reduction {
 	g.size = size
 	products := (g.Terms + 1) * (g.Terms + 1)
 	return Reduction{
-		EveryStage: true, Fits: true, Kind: "gram", States: g.States, Coordinates: g.Coordinates, StateIndex: g.At, Terms: g.Terms, Split: g.Split,
+		EveryStage: true, Fits: true, Kind: "gram", States: g.States, Coordinates: g.Coordinates, StateIndex: g.At,
+		Terms: g.Terms, Split: g.Split,
 		Sums: 2 * len(g.Sums[0]) * products, Use: func(numbers []float64) {
 			for _, half := range g.Sums {
 				for _, part := range half {

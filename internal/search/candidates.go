@@ -275,8 +275,8 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Cand
 	return c, err
 }
 
-// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, or nil if
-// the network knows too few.
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, or nil
+// if the network knows too few.
 func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels string) (*Candidate, error) {
 	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rho}}
 	path, err := schedule.EDM(sigma*sigma, f.G0)

@@ -217,7 +217,8 @@ func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (
 }
 
 // fit returns the sampler with coefficients fitted between nodes of the reference, in parts.
-func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, parts *solver.Coordinates) (*Candidate, error) {
+func (f *pairedSearch) fit(ctx context.Context, nodes []int, levels string, parts *solver.Coordinates,
+) (*Candidate, error) {
 	fit, err := f.reference.fit(ctx, f.latents, nodes, solver.Local{Order: 3, Coordinates: parts})
 	if err != nil {
 		return nil, err

@@ -128,8 +128,8 @@ func (l Local) Tails(all Coefficients) (out []Weights) {
 	return out
 }
 
-// ShortTails returns, for each step k = 1 … N − 1, the weights of order 2 that replace those of given coefficients which
-// use evaluations from before that step.
+// ShortTails returns, for each step k = 1 … N − 1, the weights of order 2 that replace those of given coefficients
+// which use evaluations from before that step.
 func (l Local) ShortTails(of Coefficients) (out []Weights) {
 	l.Order = 2
 	for k := 1; k < len(of.Alpha); k++ {

@@ -123,8 +123,8 @@ FIELDS = {
         name: str, default not stored. Name to store the plan by.
         replace: bool. Replace a plan of that name.
         model: str, required. Name of the model to sample.
-        dataset: str, default none. Data set that samples are compared with.
-        samples: int, default 1024. With dataset: samples of each plan, and held back.
+        dataset: str, default none. Data set to compare samples with.
+        samples: int, default 1024. With dataset: samples of each, and held back.
         nfe: int, required. Largest number of network evaluations.
         solvers: Sequence[str], default ipndm, dpmpp2m, unipc. List of solvers to try: ab, deis, dpmpp2m, dpmpp3m,
             dpmpp3m_taylor, euler, heun, ipndm, ipndm_v, unipc.

@@ -325,8 +325,8 @@ type origin struct {
 	} `json:"model"`
 }
 
-// CheckNetwork refuses a model of other weights than those that the plan was made for, unless any will do, and images of
-// another size than its parts.
+// CheckNetwork refuses a model of other weights than those that the plan was made for, unless any will do, and images
+// of another size than its parts.
 func (p *Plan) CheckNetwork(m *Model, anyWeights bool) error {
 	var of origin
 	text, err := json.Marshal(p.File.Provenance)

@@ -219,9 +219,9 @@ func (r *Run) outcome(why error) (state, text string) {
 	return state, text
 }
 
-// beginStepping opens the training, and counts a TrainStep request. Until release, the run can be neither started nor deleted. release stores
-// the steps even if the request failed. If the store fails, the steps stay in memory and the error says so. A run that
-// was only created is then paused.
+// beginStepping opens the training, and counts a TrainStep request. Until release, the run can be neither started nor
+// deleted. release stores the steps even if the request failed. If the store fails, the steps stay in memory and the
+// error says so. A run that was only created is then paused.
 func (r *Run) beginStepping() (release func() error, err error) {
 	if r.runs.ending.Err() != nil {
 		return nil, errEnding()

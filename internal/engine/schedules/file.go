@@ -33,8 +33,9 @@ func (k *Maker) Import(_ context.Context, req api.ImportSchedule) (info api.Sche
 		return info, err
 	}
 	if made := s.Sampler(); made != nil {
-		return info, api.Errorf(api.BadSchedule, "The file is that of a sampler, %s, which 0.1 stored as a schedule", made.Solver).
-			WithHint("A server makes a plan of it in a data folder of 0.1. Remove sampler from the file to keep its paths alone.")
+		return info, api.Errorf(api.BadSchedule, "The file is that of a sampler, %s, which 0.1 stored as a schedule",
+			made.Solver).
+			WithHint("A server makes a plan of it in a data folder of 0.1. Remove sampler to keep the paths alone.")
 	}
 	if s.Provenance() == nil {
 		s = c.WithProvenance(s, schedule.Provenance{Kind: "upload"})

@@ -143,8 +143,8 @@ func (m *Mixture) Statistics(ctx context.Context, T float64, _ *gaussian.Spectru
 	return local.New(basis.Bands{H: m.Height, W: m.Width, C: m.Channels}, nil, sigma, []local.Row{row})
 }
 
-// NormalStatistics returns the statistics of a denoiser that is exact for centred normal data whose parts have these variances: q
-// = λ/(λ + σ²) at every noise level.
+// NormalStatistics returns the statistics of a denoiser that is exact for centred normal data whose parts have these
+// variances: q = λ/(λ + σ²) at every noise level.
 func NormalStatistics(tb testing.TB, bands basis.Bands, variances []float64) *local.Statistics {
 	tb.Helper()
 	sigma := []float64{0.1, 10}
