@@ -28,7 +28,7 @@ type Asker interface {
 func AskStatistics(ctx context.Context, asker Asker, d *data.Dataset, known schedule.Range, set GeodesicSettings,
 ) (*local.Statistics, error) {
 	set = set.resolved(known)
-	set.Batch, set.Statistics = cmp.Or(set.Batch, 128), true
+	set.Batch, set.statistics = cmp.Or(set.Batch, 128), true
 	if err := set.check(known, 1); err != nil {
 		return nil, err
 	}
@@ -57,5 +57,5 @@ func AskStatistics(ctx context.Context, asker Asker, d *data.Dataset, known sche
 	if err != nil {
 		return nil, err
 	}
-	return set.statistics(d, nil, []local.Row{row})
+	return set.statisticsOf(d, nil, []local.Row{row})
 }

@@ -32,18 +32,18 @@ type GeodesicSettings struct {
 	Batch   int             // samples per device program; default 128
 	Seed    uint64
 	// Family of the schedule; default one shared path. Its basis is none, or that of the model, for a path per subspace.
-	Family     schedule.Family
-	Statistics bool             // measure statistics of the denoiser, too; with basis none alone
-	Spectrum   *normal.Spectrum // of all images, for Statistics; nil: it is measured
+	Family   schedule.Family
+	Spectrum *normal.Spectrum // of all images, for statistics; nil: it is measured
 
 	Progress func(done, total int) // as in EvaluateSettings
+
+	statistics bool // measure statistics of the denoiser, too; with basis none alone
 }
 
 // Geodesic is the schedule of a measured energy density.
 type Geodesic struct {
-	Schedule   *schedule.Schedule // with parameters and the energy densities
-	Reports    []schedule.Report  // per row of the schedule
-	Statistics *local.Statistics  // of the denoiser, per row; nil unless they were requested
+	Schedule *schedule.Schedule // with parameters and the energy densities
+	Reports  []schedule.Report  // per row of the schedule
 }
 
 // MakeGeodesic measures the energy density of a network,
@@ -69,31 +69,26 @@ func MakeGeodesic(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *
 		return nil, err
 	}
 	set = set.resolved(m.Range())
-	labels, measured, rows, err := set.measure(ctx, m, w, d)
+	labels, measured, _, err := set.measure(ctx, m, w, d)
 	if err != nil {
 		return nil, err
 	}
-	out, err := set.geodesic(labels, measured)
-	if err != nil || !set.Statistics {
-		return out, err
-	}
-	out.Statistics, err = set.statistics(d, labels, rows)
-	return out, err
+	return set.geodesic(labels, measured)
 }
 
-// MeasureStatistics measures the statistics that MakeGeodesic would measure, without a schedule.
+// MeasureStatistics measures the statistics of a denoiser, per class or over all, in the pass of MakeGeodesic.
 func MeasureStatistics(ctx context.Context, m *kernels.Model, w *kernels.Weights, d *data.Dataset, set GeodesicSettings,
 ) (*local.Statistics, error) {
 	set = set.resolved(m.Range())
-	set.Statistics = true
+	set.statistics = true
 	labels, _, rows, err := set.measure(ctx, m, w, d)
 	if err != nil {
 		return nil, err
 	}
-	return set.statistics(d, labels, rows)
+	return set.statisticsOf(d, labels, rows)
 }
 
-func (set GeodesicSettings) statistics(d *data.Dataset, labels []int, rows []local.Row) (*local.Statistics, error) {
+func (set GeodesicSettings) statisticsOf(d *data.Dataset, labels []int, rows []local.Row) (*local.Statistics, error) {
 	return local.New(local.BandsOf(d.Height(), d.Width(), d.Channels()), labels, set.gainLevels(), rows)
 }
 
@@ -122,7 +117,7 @@ func (set GeodesicSettings) measure(ctx context.Context, m *kernels.Model, w *ke
 	for _, pool := range pools {
 		meter := newMeter(m, w, d, pool, set.Seed, set.Batch, p)
 		var density [][]schedule.Sample
-		if set.Statistics {
+		if set.statistics {
 			density = make([][]schedule.Sample, 1)
 			var row local.Row
 			density[0], row, err = meter.gains(ctx, set)
@@ -160,7 +155,7 @@ func (set GeodesicSettings) check(known schedule.Range, subspaces int) error {
 	case set.perSubspace() && subspaces < 2:
 		return setting.Errorf("family", "must have basis none for a model that is measured in one subspace, got %s",
 			set.Family.Basis)
-	case set.perSubspace() && set.Statistics:
+	case set.perSubspace() && set.statistics:
 		return setting.Errorf("statistics", "must be left out with basis %s: they need isotropic noise", set.Family.Basis)
 	}
 	return nil

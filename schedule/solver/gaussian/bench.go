@@ -84,41 +84,6 @@ func (d *Distance) add(e Distance) {
 	d.W2 = d.Spread + d.Shift
 }
 
-// teacherSteps is the least number of Heun's steps that count as converged: their error is a hundredth of that of five
-// steps of the best multistep solvers.
-const teacherSteps = 64
-
-// SolutionError returns a sampler's ODE error on a schedule: the root mean square difference, over all values, between
-// its samples and the converged ones from the same latents. sample samples by a plan from fixed latents and returns the
-// values of all samples. The error is most exact on grids of the schedule's own times, which the steps of the teacher
-// divide.
-func SolutionError(
-	s solver.Settings, sch *schedule.Schedule, sample func(p *solver.Plan) ([]float32, error),
-) (float64, error) {
-	s, err := s.Resolve()
-	if err != nil {
-		return 0, err
-	}
-	// The teacher's steps divide those of a uniform grid, so that no knot of a schedule through its nodes lies within one.
-	teacher := solver.Settings{Solver: "heun", Steps: s.Steps * ((teacherSteps + s.Steps - 1) / s.Steps)}
-	var x [2][]float32
-	for i, set := range []solver.Settings{s, teacher} {
-		p, err := solver.New(set, sch, 0)
-		if err != nil {
-			return 0, err
-		}
-		if x[i], err = sample(p); err != nil {
-			return 0, err
-		}
-	}
-	var sum float64
-	for i, v := range x[0] {
-		d := float64(v) - float64(x[1][i])
-		sum += d * d
-	}
-	return math.Sqrt(sum / float64(max(1, len(x[0])))), nil
-}
-
 // runner executes one subspace of a plan on Gaussian data.
 type runner struct {
 	init   float64
