@@ -112,18 +112,11 @@ func (s *Schedule) Provenance() *Provenance {
 	return &p
 }
 
-// Sampler is the sampler that a schedule was made for. It is used unless a request names another solver.
+// Sampler is the sampler that version 0.1 made a schedule for.
 type Sampler struct {
 	Solver string `json:"solver"`
 	Order  int    `json:"order,omitempty"` // 0: the solver's usual one
 	NFE    int    `json:"nfe"`             // that it was made for
-}
-
-// WithSampler returns the schedule with a sampler.
-func (s *Schedule) WithSampler(sampler Sampler) *Schedule {
-	c := *s
-	c.sampler = &sampler
-	return &c
 }
 
 // Sampler returns a copy of the sampler that the schedule was made for, or nil if it was made for none.
