@@ -1,0 +1,137 @@
+"""The page of studies.reports.foreign, from its rows: aims, verdicts and tables."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from studies.reports.page import Page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME, ROWS = "foreign", "foreign-rows.jsonl"
+NETWORKS = {
+    "hsc_ScoreNet32": "HSC 32", "hsc_ScoreNet64": "HSC 64", "ZTF_ScoreNet32": "ZTF 32", "hsc_LogNet32": "LogNet 32",
+    "hsc_LogNet64": "LogNet 64", "ZTF_ScoreNet64": "ZTF 64", "lsst_ScoreNet60": "LSST 60",
+    "quasar_lens72": "quasars 72",
+}  # fmt: skip
+SEEN = "hsc_ScoreNet32", "hsc_ScoreNet64", "ZTF_ScoreNet32", "hsc_LogNet32"
+"""Networks that were looked at while the search was built."""
+NFE = 3, 5, 9
+CONVERGED, FEW, PLAIN, ANALYTICAL = "converged", "few", "plain solvers", "AFS"
+SHORTEST, LEVELS, WEIGHTS = "levels, after GITS", "learned levels, after LD3", "learned weights, after S4S"
+RIVALS = PLAIN, ANALYTICAL, SHORTEST, LEVELS, WEIGHTS
+SQUARES, COMPONENTS, EDGES = "squared error", "components", "edges"
+MEASURES = SQUARES, COMPONENTS, EDGES
+
+
+def rows(docs: Path) -> pd.DataFrame:
+    """All rows: the squared errors' mean is the measure of that name."""
+    lines = (docs / ROWS).read_text(encoding="utf-8").splitlines() if (docs / ROWS).exists() else []
+    found = pd.DataFrame([{**json.loads(row.pop("key")), **row} for row in map(json.loads, lines)])
+    if len(found):
+        found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
+    return found
+
+
+def ratios(found: pd.DataFrame) -> pd.DataFrame:
+    """By network and evaluations: `few` over the best rival by each measure, with the rivals that were measured."""
+    out: list[dict[str, Any]] = []
+    for (network, nfe), group in found[found["nfe"] > 0].groupby(["network", "nfe"]):
+        by = group.set_index("method")
+        measured = [name for name in RIVALS if name in by.index]
+        if FEW not in by.index or PLAIN not in measured:
+            continue
+        row: dict[str, Any] = {"network": network, "nfe": nfe, "rivals": len(measured)}
+        for measure in MEASURES:
+            strongest = by.loc[measured, measure].astype(float)
+            row[measure] = float(by.loc[FEW, measure]) / strongest.min()
+            row[f"{measure}, rival"] = strongest.idxmin()
+        against = by.loc[row[f"{SQUARES}, rival"], "squares"]
+        row["error"] = _error(np.array(by.loc[FEW, "squares"]), np.array(against))
+        row["seconds"] = by.loc[FEW, "seconds"]
+        row["choice"] = by.loc[FEW, "choice"]
+        out.append(row)
+    return pd.DataFrame(out)
+
+
+def _error(one: Any, other: Any) -> float:
+    """The standard error of the ratio of two means over the same noise, by influences."""
+    influences = one / one.mean() - other / other.mean()
+    return float(one.mean() / other.mean() * influences.std(ddof=1) / np.sqrt(len(one)))
+
+
+def write(docs: Path) -> Path:
+    """Write the page."""
+    page, found = Page(docs, NAME, "Networks that others trained"), rows(docs)
+    page.text(
+        "`few` without options on score networks of galaxies (galaxygrad 0.2.1, arXiv 2401.07313), without data, "
+        "against rivals that are tuned on seeds of their own: the best of 48 plain solvers (iPNDM-4, UniPC, "
+        "DPM-Solver++(2M), DEIS from σ of 80, 40, 20 and 10 with ρ of 7, 4 and 3), AFS (24), levels by the shortest "
+        "path after GITS (12), learned levels after LD3 (2) and learned levels and weights after S4S (2), which learn "
+        "with 20,000 evaluations from each start. Choosing sees squared errors alone.",
+        "Judges: the mean squared error to converged samples from the same noise, and Fréchet distances to converged "
+        "samples of other noise, by 40 principal components and by edges, of 256 samples each. Every number is that of "
+        "`few` over the best rival by the same measure: the rivals may be three. The networks were trained by others; "
+        f"{', '.join(NETWORKS[name] for name in SEEN)} were looked at while the search was built, the others once.",
+    )  # fmt: skip
+    page.heading("Aims")
+    page.items([
+        "Aim 1: at most 1.0 in every measure on at least 22 of the 24 pairs of networks and evaluations.",
+        "Aim 2: a mean of the squared errors' ratios of at most .6 at 3 evaluations.",
+    ])  # fmt: skip
+    table = ratios(found) if len(found) else pd.DataFrame()
+    if len(table):
+        page.heading("What came out")
+        won = (table[list(MEASURES)] <= 1.0).all(axis=1)
+        mean = table[table["nfe"] == 3][SQUARES].mean()
+        complete = int((table["rivals"] == len(RIVALS)).sum())
+        unseen = ~table["network"].isin(SEEN)
+        page.items([
+            (
+                f"Aim 1: {int(won.sum())} of {len(table)} pairs, of {len(NETWORKS) * len(NFE)}; on networks that "
+                f"building did not see {int(won[unseen].sum())} of {int(unseen.sum())}. "
+                f"All five rivals are measured on {complete} of them."
+            ),
+            f"Aim 2: a mean of {mean:.2f} at 3.",
+        ])  # fmt: skip
+        shown = pd.DataFrame({
+            "network": [NETWORKS[name] for name in table["network"]], "evaluations": table["nfe"],
+            SQUARES: [f"{one:.2f} ± {error:.2f}" for one, error in zip(table[SQUARES], table["error"], strict=True)],
+            COMPONENTS: [f"{value:.2f}" for value in table[COMPONENTS]],
+            EDGES: [f"{value:.2f}" for value in table[EDGES]],
+            "converged": _floors(found, table), "best rivals": _best(table),
+            "rivals": table["rivals"], "search": [f"{value:.0f} s" for value in table["seconds"]],
+            "chosen": table["choice"],
+        })  # fmt: skip
+        page.table(shown)
+        page.text(
+            "± is one standard error over the 256 samples. *Converged* are the Fréchet distances of the converged "
+            "samples over the best rival's: what no sampler is expected to beat. *Rivals* is the number that were "
+            "measured, of five."
+        )
+        page.numbers(found.drop(columns="squares"), "rows")
+    return page.write()
+
+
+def _floors(found: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """The Fréchet distances of converged samples, over the best rival's."""
+    out = []
+    for row in table.itertuples():
+        here = found[found["network"] == row.network]
+        floor, own = here[here["method"] == CONVERGED], here[(here["nfe"] == row.nfe) & here["method"].isin(RIVALS)]
+        out.append(
+            ", ".join(f"{floor[name].iloc[0] / own[name].min():.2f}" for name in (COMPONENTS, EDGES))
+            if len(floor)
+            else ""
+        )
+    return out
+
+
+def _best(table: pd.DataFrame) -> list[str]:
+    rivals = table[[f"{name}, rival" for name in MEASURES]].to_numpy().tolist()
+    return [" / ".join(dict.fromkeys(names)) for names in rivals]
