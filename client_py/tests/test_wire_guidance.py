@@ -100,7 +100,8 @@ def test_plans_are_chosen_for_what_is_guided(
 ) -> None:
     """At guidance 0 the samples are the guide's, and so is what is chosen by drawing them."""
     server.put_dataset("pairs", np.tile(MEANS.reshape(2, 1, 2, 1), (8, 1, 1, 1)).astype(np.float32), LABELS * 4)
-    asked: dict[str, Any] = {"samples": 64, "nfe": 4, "dataset": "pairs", "solvers": ["dpmpp2m"], "progress": False}
+    asked: dict[str, Any] = {"samples": 64, "nfe": 4, "dataset": "pairs", "solvers": ["dpmpp2m"], "learn": False,
+                             "progress": False}  # fmt: skip
 
     def frequencies(**options: Any) -> list[float]:
         tries = server.few(**asked, **options).info["tries"]  # others use statistics of the model alone

@@ -2,38 +2,37 @@ package api
 
 import (
 	"fmt"
-	"math"
 )
 
-// Summarize sets Summary from the other fields.
+// Summarize sets Summary.
 func (f *Few) Summarize() {
 	describe := func(q FewTry) string {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
 	}
-	chosen, plain, best := describe(f.Chosen), describe(f.Against), describe(f.Tries[0])
+	chosen, plain := describe(f.Chosen), describe(f.Against)
 	measure, held := "Fréchet distance", "samples"
 	if f.Paired {
 		measure, held = "squared error", "latents"
 	}
-	ratio := fmt.Sprintf("%.3g ± %.1g times the %s", f.Ratio, f.RatioStderr, measure)
 	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
+	ratio := fmt.Sprintf("%.3g ± %.1g times its %s on %d %s held back", f.Ratio, f.RatioStderr, measure, f.Samples, held)
 	switch {
 	case f.Stopped && f.Chosen.Held == nil:
 		f.Summary += "the best when the search was stopped, and not judged"
-	case chosen != plain:
-		f.Summary += fmt.Sprintf("better than %s, the best plain sampler from noise alone, with %s on %d %s held back",
-			plain, ratio, f.Samples, held)
-	case best != plain:
-		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler from noise alone; the best, %s, has %s "+
-			"on %d %s held back", best, ratio, f.Samples, held)
 	case len(f.Tries) == 1:
 		f.Summary += "the only try"
+	case chosen == plain:
+		f.Summary += "no try is clearly better than this plain sampler"
+	case f.Ratio+f.RatioStderr < 1:
+		f.Summary += fmt.Sprintf("better than the best plain sampler, %s, with %s", plain, ratio)
 	default:
-		next := f.Tries[1]
-		f.Summary += fmt.Sprintf("no try did better than this plain sampler from noise alone; on the %s of the choice "+
-			"the next, %s, has %.2f times its %s", held, describe(next), next.mean()/f.Chosen.mean(), measure)
+		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler; of the others the best is %s, with %s",
+			plain, ratio)
 	}
 }
+
+// StartScaled is a start of a search, from noise of a fitted deviation. No request has it.
+const StartScaled = "scaled"
 
 // Few reports the search of a plan: the Info of plans by MakePlan and OfferNetwork.
 type Few struct {
@@ -43,10 +42,11 @@ type Few struct {
 	Paired bool `json:"paired,omitempty"`
 	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`
-	// Chosen is Tries[0] if it is better than Against by a standard error on samples held back, otherwise Against.
+	// Chosen is, of the best of each family from the simplest on, the last that is better than the one chosen before by a
+	// standard error on samples held back. Against is the best plain sampler there, other than Chosen if there is one.
 	Chosen  FewTry   `json:"chosen"`
-	Against FewTry   `json:"against"` // the best isotropic sampler from noise
-	Tries   []FewTry `json:"tries"`   // all candidates, the best first; those dropped early are last
+	Against FewTry   `json:"against"`
+	Tries   []FewTry `json:"tries"` // all candidates, the best first; those dropped early are last
 	// Ratio is the distance of Tries[0] over that of Against, means over features as they rank, on samples held back, with
 	// its jackknife error. It is 1 if the two are the same.
 	Ratio       float64 `json:"ratio"`
@@ -61,7 +61,10 @@ type FewTry struct {
 	Solver   string  `json:"solver"`
 	NFE      int     `json:"nfe"`
 	SigmaMax float64 `json:"sigma_max"`
-	Start    string  `json:"start"` // standard or matched
+	// Start is standard, from noise of deviation SigmaMax; scaled, from noise of another deviation; or matched, from the
+	// law of the images.
+	Start     string  `json:"start"`
+	Deviation float64 `json:"deviation,omitempty"` // of a scaled start
 	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, or polynomial 3 with ρ = 3;
 	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
 	// coefficients; log-snr; or times, evenly spaced in the network's time.
@@ -86,11 +89,4 @@ type FewDistances struct {
 	// Distance replaces them if the caller has features of its own, or no images. Without images it is the squared
 	// difference to the network's converged samples, a geometric mean over latents, over the mean square of the samples.
 	Distance float64 `json:"distance,omitzero"`
-}
-
-func (d FewDistances) mean() float64 {
-	if d.Distance != 0 {
-		return d.Distance
-	}
-	return math.Sqrt(d.Frequencies * math.Sqrt(d.Edges*d.Responses))
 }

@@ -43,9 +43,10 @@ func (r PlanRef) MarshalJSON() ([]byte, error) {
 // on the model: solvers on several noise levels, and coefficients that are fitted, or learned, on its trajectories.
 //
 // With a data set, samples are compared with its images by Fréchet distances, and may start from their normal law.
-// Without one, they are compared with converged samples from the same latents by squared error. The best plan, and the
-// best of a solver from noise, are then compared on samples held back. The latter is kept unless the gain of the former
-// is clear, larger than its standard error.
+// Without one, they are compared with converged samples from the same latents by squared error, and may start from
+// noise of a fitted deviation. The best of each family, which are plain solvers from each start, fitted and learned
+// coefficients, are then compared on samples held back. The simplest is kept unless the gain of another is clear,
+// larger than its standard error.
 type MakePlan struct {
 	Name    string `json:"name,omitempty"`                              // name to store the plan by; default not stored
 	Replace bool   `json:"replace"`                                     // replace a plan of that name
@@ -59,24 +60,29 @@ type MakePlan struct {
 // Search has the settings of a search for a plan, wherever its network is.
 type Search struct {
 	NFE int `json:"nfe" min:"1" max:"32"` // largest number of network evaluations; required
-	// list of solvers to try; default ipndm, dpmpp2m, unipc
+	// list of solvers to try; default ipndm, dpmpp2m, unipc, deis
 	Solvers []string `json:"solvers,omitempty" oneof:"solvers"`
-	// largest number of evaluations; default with images as many as the samples need, without images 4000, or more if
-	// the search needs more
+	// largest number of evaluations; default what the samples of each need, or without images as many as the network
+	// makes in a minute, at least 4000
 	Budget int `json:"budget,omitempty" min:"0"`
-	// learn levels and coefficients through the network, too, with a default budget that suffices for it; without images
-	// they are learned whenever the budget suffices
-	Learn bool   `json:"learn"`
+	// in place of budget, about the seconds that the evaluations may take
+	Seconds float64 `json:"seconds,omitempty" min:"0"`
+	// learn levels and coefficients through the network, too; default if the budget suffices, and true raises the default
+	// budget so that it does
+	Learn *bool  `json:"learn,omitempty"`
 	Seed  uint64 `json:"seed"` // seed of the samples; default 0
 }
 
 // searchSolvers are the default solvers of a search.
-var searchSolvers = []string{"ipndm", "dpmpp2m", "unipc"}
+var searchSolvers = []string{"ipndm", "dpmpp2m", "unipc", "deis"}
 
 // check completes and checks the settings.
 func (r *Search) check() error {
 	if r.Solvers == nil {
 		r.Solvers = searchSolvers
+	}
+	if r.Budget > 0 && r.Seconds > 0 {
+		return Errorf(BadRequest, "budget and seconds must not both be given").WithHint("Give one of them.")
 	}
 	if len(r.Solvers) == 0 || len(r.Solvers) > len(Solvers) {
 		return Errorf(BadRequest, "solvers must name 1 to %d solvers, got %d", len(Solvers), len(r.Solvers))

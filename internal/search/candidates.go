@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
@@ -14,8 +15,9 @@ import (
 
 const (
 	// levelHalvings is the number of times that the highest noise level is halved for lower initial levels, and
-	// matchedHalvings that with a start from the data's law.
+	// matchedHalvings that with a start from the data's law, firstMatched first.
 	levelHalvings, matchedHalvings = 4, 6
+	firstMatched                   = 2
 	// leastNoise is the least level at which a start from noise alone is tried, except a quarter of the highest level.
 	// Little is left there of data of standard deviation 0.5.
 	leastNoise = 8
@@ -40,8 +42,10 @@ type Candidate struct {
 	Solver string // that made the plan: a name of the register, local or fitted
 	// SigmaMax is the noise level at which the plan begins.
 	SigmaMax float64
-	Matched  bool   // starts from the law of the data; else from noise alone
-	Levels   string // polynomial, polynomial 3: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	Matched  bool // starts from the law of the data; else from noise alone
+	// Deviation is that of the noise which a start is made of, if it is not SigmaMax; else 0.
+	Deviation float64
+	Levels    string // polynomial, polynomial 3: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	// Samples is the number that the distances are of: fewer than all if the candidate was dropped early.
 	Samples int
 	Distances
@@ -51,7 +55,8 @@ type Candidate struct {
 	// tails returns the weights of samplers that begin at a later step. early returns those that need no evaluation.
 	tails, early func() ([][]solver.Stage, error)
 	end          float64          // noise level at which the plan ends
-	drawn        *sampler.Moments // so far, of one part
+	drawn        *sampler.Moments // so far, in heldParts parts
+	scores       []float64        // without each of them; nil: not known
 	fit          *fitter          // that made its coefficients; nil for none
 	squares      []float64        // of the errors so far, in a search without images
 }
@@ -60,10 +65,8 @@ type Candidate struct {
 // without images.
 type Distances []float64
 
-// fromNoise reports whether the sampler uses nothing of the data.
-func (c *Candidate) fromNoise() bool {
-	return !c.Matched && c.plain()
-}
+// scaled reports whether it starts from noise of a fitted deviation.
+func (c *Candidate) scaled() bool { return c.Deviation != 0 }
 
 // plain reports whether a solver made the plan, the same for all data.
 func (c *Candidate) plain() bool { return c.Solver != localName && c.Solver != fittedName }
@@ -95,7 +98,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 		if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
 			continue
 		}
-		level, err := f.onRules(sigma)
+		level, err := f.onRules(sigma, false)
 		if err != nil {
 			return nil, err
 		}
@@ -104,15 +107,13 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// matchedCandidates returns samplers from the data's law: for each initial noise level those on EDM's rule, and the one
-// that is closest to the Gaussian of those on the levels that suit the solver there.
+// matchedCandidates returns samplers from the data's law: for each initial noise level that is well below the highest,
+// where a start from noise is as good, those on EDM's rule, and the one that is closest to the Gaussian of those on the
+// levels that suit the solver there.
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
-	for halving := range matchedHalvings + 1 {
-		if f.tooLow(halving) {
-			break
-		}
+	for halving := firstMatched; halving <= matchedHalvings && !f.tooLow(halving); halving++ {
 		sigma := f.halvedLevel(halving)
-		level, err := f.onRules(sigma)
+		level, err := f.onRules(sigma, true)
 		if err != nil {
 			return nil, err
 		}
@@ -131,16 +132,38 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 	return out, nil
 }
 
-// onRules returns each solver on EDM's rule from a noise level, with each exponent.
-func (f *fewStepSearch) onRules(sigma float64) (out []*Candidate, err error) {
+// onRules returns each solver on EDM's rule from a noise level, with the exponent that suits the Gaussian of the data
+// better, or with each if levels are given.
+func (f *fewStepSearch) onRules(sigma float64, matched bool) (out []*Candidate, err error) {
+	law := f.images.Spectrum
+	if matched {
+		law = f.law
+	}
 	for _, name := range f.Solvers {
+		least, first := math.Inf(1), len(out)
 		for _, rule := range rules {
 			c, err := f.onPolynomial(name, sigma, rule.rho, rule.levels)
 			if err != nil {
 				return nil, err
 			}
-			if c != nil {
+			if c == nil {
+				continue
+			}
+			if f.Levels != nil {
 				out = append(out, c)
+				continue
+			}
+			set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rule.rho}}
+			path, err := schedule.EDM(sigma*sigma, f.G0)
+			if err != nil {
+				return nil, err
+			}
+			report, err := law.BenchSampler(basis.None(f.h, f.w), set, path)
+			if err != nil {
+				return nil, err
+			}
+			if report.W2 < least {
+				least, out = report.W2, append(out[:first], c)
 			}
 		}
 	}
@@ -186,7 +209,8 @@ func given(name string, k solver.Coefficients, s *schedule.Schedule, levels stri
 		return nil, err
 	}
 	return &Candidate{
-		Plan: plan, Solver: name, SigmaMax: plan.Init[0], Levels: levels, end: k.Sigma[len(k.Sigma)-1],
+		Plan: plan, Solver: name, SigmaMax: math.Sqrt(plan.Stages[0].G[0]), Deviation: k.Init, Levels: levels,
+		end: k.Sigma[len(k.Sigma)-1],
 	}, nil
 }
 
@@ -224,15 +248,17 @@ func stagesOf(tails []solver.Weights) (out [][]solver.Stage) {
 	return out
 }
 
-// fits returns the number of fitted candidates, from the data's law at the highest level halved once, twice, …
-func (f *fewStepSearch) fits() (n int) {
+// startsOfFits returns the initial noise levels of fitted candidates: those of the best samplers from the data's law.
+func (f *fewStepSearch) startsOfFits(ranked []*Candidate) (out []float64) {
 	if f.statistics == nil || f.fitSamples() < minFitTrajectories {
-		return 0
+		return nil
 	}
-	for n < maxFits && !f.tooLow(n+1) {
-		n++
+	for _, c := range ranked {
+		if c.Matched && len(out) < maxFits && !slices.Contains(out, c.SigmaMax) {
+			out = append(out, c.SigmaMax)
+		}
 	}
-	return n
+	return out
 }
 
 // fitSamples returns the number of trajectories of a fit that memory allows.
@@ -240,27 +266,29 @@ func (f *fewStepSearch) fitSamples() int {
 	return min(fitTrajectories, maxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
-// fittedCandidate returns a sampler from the data's law at a halved level, with noise levels that suit the converged
-// trajectories and coefficients fitted to them. Its last step is scaled to the squares of converged samples in every
-// part: samples of least squared error are too smooth.
-func (f *fewStepSearch) fittedCandidate(ctx context.Context, halving int) (*Candidate, error) {
-	sigma := f.halvedLevel(halving)
-	path, err := pathToZero(sigma*sigma, f.G0)
+// converge sets the reference of fits: trajectories from the data's law at the highest noise level.
+func (f *fewStepSearch) converge(ctx context.Context) error {
+	path, err := pathToZero(f.T, f.G0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	n := f.fitSamples()
-	t := f.trajectories(nil, 3*f.Samples, 2*n)
+	t := f.trajectories(nil, 3*f.Samples, 2*f.fitSamples())
 	t.Start = f.images.Start
-	r, err := newReference(ctx, f.network, path, f.G0, f.Levels, t)
-	if err != nil {
-		return nil, err
-	}
-	nodes := r.nodes(f.NFE)
+	f.reference, err = newReference(ctx, f.network, path, f.G0, f.Levels, t)
+	return err
+}
+
+// fittedCandidate returns a sampler from the data's law at a noise level, with noise levels that suit the converged
+// trajectories from the highest level and coefficients fitted to them, so that it corrects its own start. Its last step
+// is scaled to the squares of converged samples in every part: samples of least squared error are too smooth.
+func (f *fewStepSearch) fittedCandidate(ctx context.Context, sigma float64) (*Candidate, error) {
+	r := f.reference
+	every := r.states.Every
+	nodes := r.nodes(f.NFE, startingAt((r.nearest(sigma)+every/2)/every*every))
 	if nodes == nil {
 		return nil, ErrNotFinite
 	}
-	fit, err := r.fit(ctx, n, nodes, f.statistics.Sampler(0))
+	fit, err := r.fit(ctx, f.fitSamples(), nodes, f.statistics.Sampler(0))
 	if err != nil {
 		return nil, err
 	}
@@ -308,18 +336,38 @@ func (f *fewStepSearch) trajectoriesOf(c *Candidate, p *solver.Plan, first, n in
 	return t
 }
 
-// draw samples a candidate until there are n samples, and sets its distances to the data.
-func (f *fewStepSearch) draw(ctx context.Context, c *Candidate, n int) error {
+// measure implements [judge].
+func (f *fewStepSearch) measure(c *Candidate, n int) error {
 	if n -= c.Samples; n <= 0 {
 		return nil
 	}
 	if c.drawn == nil {
-		c.drawn = &sampler.Moments{Parts: frechet.PartsLike(f.images.References, 1)}
+		c.drawn = &sampler.Moments{Parts: frechet.PartsLike(f.images.References, heldParts)}
 	}
-	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, c.Samples, n), c.drawn); err != nil {
+	if err := f.network.Follow(f.ctx, f.trajectoriesOf(c, c.Plan, c.Samples, n), c.drawn); err != nil {
 		return err
 	}
-	c.Samples += n
-	c.Distances = frechet.Distances(f.images.References, c.drawn.Parts[0])
+	c.Samples, c.scores = c.Samples+n, nil
+	c.Distances = frechet.Distances(f.images.References, frechet.Parts(c.drawn.Parts).Without(-1))
 	return nil
+}
+
+// farBehind is the logarithm of a ratio of scores that needs no error to be believed.
+const farBehind = 1.5
+
+// gain implements [judge].
+func (f *fewStepSearch) gain(c, other *Candidate) (g Gain) {
+	if g.Change = math.Log(c.score() / other.score()); c == other || g.Change > farBehind {
+		return g
+	}
+	g.Change, g.Stderr = frechet.Change(f.scoresOf(other), f.scoresOf(c))
+	return g
+}
+
+// scoresOf returns the scores of a candidate without each part of its samples.
+func (f *fewStepSearch) scoresOf(c *Candidate) []float64 {
+	if c.scores == nil {
+		c.scores = frechet.Parts(c.drawn.Parts).Scores(f.images.References)
+	}
+	return c.scores
 }

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"math"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule/solver"
@@ -16,9 +17,10 @@ func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows i
 	if err := f.converge(ctx); err != nil {
 		return k, err
 	}
-	fitted, err := f.fit(ctx, f.reference.nodes(f.NFE), "", nil)
+	fitted, err := f.fit(ctx, f.reference.nodes(f.NFE, startingAt(0)), "", nil)
 	if err != nil {
 		return k, err
 	}
-	return fitted.fit.learnNumbers(lowestOf(f.G0), nil)
+	allowed := math.MaxInt
+	return fitted.fit.learnNumbers(learning{lowest: lowestOf(f.G0), allowed: &allowed, progress: func(int) {}})
 }

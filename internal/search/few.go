@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/anisoflight/anisoflight/internal/base/setting"
 	"github.com/anisoflight/anisoflight/internal/sampler"
@@ -32,12 +33,10 @@ const (
 	// firstRoundSamples is the least number of samples of a candidate in the first round. It sees a sixteenth of all if
 	// that is more.
 	firstRoundSamples = 64
-	// secondRoundCandidates candidates, and secondRoundRivals of those from noise, are measured on twice as many samples.
-	secondRoundCandidates = 20
-	secondRoundRivals     = 4
-	// finalCandidates candidates, and finalRivals of those from noise, are measured on all samples.
-	finalCandidates = 4
-	finalRivals     = 2
+	// secondRoundCandidates candidates are measured on twice as many samples, and finalCandidates on all, apart from
+	// the best of each family.
+	secondRoundCandidates = 16
+	finalCandidates       = 3
 	// odeErrorLatents is the number of trajectories of the ODE error.
 	odeErrorLatents = 16
 	// heldParts is the number of parts of the held-out samples that are left out in turn.
@@ -66,12 +65,13 @@ type Settings struct {
 	Levels []float64
 	// Label returns the label of sample i, which has a seed; −1 for none.
 	Label func(i int, seed uint64) int32
-	// Learn adds a sampler whose levels and coefficients are learned through the network, from those of a fit. Paired
-	// learns also without Learn if Budget suffices.
-	Learn bool
-	// Budget is the largest number of evaluations. 0 does not bound those of Few; for Paired it means defaultBudget, or
-	// the least that suffices.
+	// Learn adds a sampler whose levels and coefficients are learned through the network, from those of a fit. nil: if the
+	// budget suffices. true raises the default budget so that it does.
+	Learn *bool
+	// Budget is the largest number of evaluations; 0: what the samples of Few need, or the latents of Paired in a time.
 	Budget int
+	// Seconds, unless it is 0, replaces Budget by the evaluations in this time.
+	Seconds float64
 	// Planned, which may be nil, is called before the first evaluation with the most that there will be.
 	Planned func(evaluations int)
 	// Progress may be nil.
@@ -82,13 +82,15 @@ type Settings struct {
 type searcher struct {
 	Settings
 	network sampler.Ensemble
+	allowed int // evaluations to learn
+	within  int // evaluations in defaultSeconds
 }
 
 func newSearcher(network sampler.Ensemble, set Settings) searcher {
 	if set.Progress == nil {
 		set.Progress = NewProgress(nil)
 	}
-	return searcher{set, network}
+	return searcher{Settings: set, network: network}
 }
 
 // known returns noise levels moved to the nearest that the network knows, each to another, or nil if there are too few.
@@ -126,29 +128,72 @@ func (s *searcher) trajectories(p *solver.Plan, first, n int) sampler.Trajectori
 	return t
 }
 
-// addLearned adds to ranked candidates the sampler that is learned from the best fitted one, measures it and ranks all
-// again. If nothing was fitted, or the samples are not finite, it adds none.
-func (s *searcher) addLearned(all []*Candidate, share int, measure func(*Candidate) error) ([]*Candidate, error) {
-	s.Progress.Begin("learn", share, learnTrajectories*learnEvaluations(s.NFE))
-	best := slices.IndexFunc(all, func(c *Candidate) bool { return c.fit != nil })
+// pace sets within, the number of evaluations in defaultSeconds, or Budget, those in Seconds.
+func (s *searcher) pace(ctx context.Context) error {
+	path, err := pathToZero(s.T, s.G0)
+	if err != nil {
+		return err
+	}
+	one, err := plainCandidate(solver.Settings{
+		Solver: "euler", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: []float64{math.Sqrt(s.T), lastLevel}},
+	}, path, "")
+	if err != nil {
+		return err
+	}
+	var took float64
+	s.Progress.Begin("rate", 0, 2*pilots)
+	for range 2 { // the first compiles
+		begun := time.Now()
+		if err := s.network.Follow(ctx, s.trajectories(one.Plan, farSeeds, pilots), &sampler.Errors{}); err != nil {
+			return err
+		}
+		took = max(1e-9, time.Since(begun).Seconds())
+	}
+	most := func(seconds float64) int { return int(min(seconds*pilots/took, 1<<40)) }
+	if s.within = most(defaultSeconds); s.Seconds > 0 {
+		s.Budget = max(1, most(s.Seconds))
+	}
+	return nil
+}
+
+// pilots are the evaluations of a measurement of the rate, of latents from farSeeds on, which nothing else uses.
+const (
+	pilots   = 64
+	farSeeds = 1 << 32
+)
+
+// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit, one from noise of a fitted
+// deviation if there is any, and if a fit is still the best, from its coefficients. It measures what it learns. If
+// nothing was fitted, or the samples are not finite, it returns none.
+func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
+	s.Progress.Begin("learn", share, s.allowed)
+	isFit := func(c *Candidate) bool { return c.fit != nil }
+	best := slices.IndexFunc(ranked, isFit)
 	if best < 0 {
-		return all, nil
+		return nil, nil
 	}
-	from := all[best]
-	c, err := from.fit.learned(lowestOf(s.G0), s.Progress.Add)
-	if err == nil {
-		c.Matched = from.Matched
-		err = measure(c)
+	start := slices.IndexFunc(ranked, func(c *Candidate) bool { return isFit(c) && c.scaled() })
+	for i, from := range []*Candidate{ranked[max(start, 0)], ranked[best]} {
+		if i == 0 && start < 0 {
+			from = ranked[best]
+		}
+		if i == 1 && len(out) > 0 && out[0].score() < from.score() {
+			break
+		}
+		c, err := from.fit.learned(learning{i == 1, lowestOf(s.G0), &s.allowed, s.Progress.Add})
+		if err == nil {
+			c.Matched = from.Matched
+			err = measure(c)
+		}
+		switch {
+		case errors.Is(err, ErrNotFinite):
+			continue
+		case err != nil:
+			return out, err
+		}
+		out = append(out, c)
 	}
-	switch {
-	case errors.Is(err, ErrNotFinite):
-		return all, nil
-	case err != nil:
-		return all, err
-	}
-	all = append(all, c)
-	rank(all)
-	return all, nil
+	return out, nil
 }
 
 // A BudgetError is returned if a search cannot do with so few evaluations.
@@ -161,11 +206,9 @@ func (e *BudgetError) Error() string {
 // FewResult is the result of a search for a sampler of few evaluations.
 type FewResult struct {
 	// Tries are the candidates with finite samples, best first. Those dropped early are last.
-	Tries []*Candidate
-	// Against is the best of those from noise alone. Chosen is the first of Tries if its gain over Against is clear,
-	// otherwise Against.
-	Chosen, Against *Candidate
-	Gain            Gain         // of the first of Tries over Against; 0 if they are one
+	Tries           []*Candidate
+	Chosen, Against *Candidate   // see choose
+	Gain            Gain         // of Chosen over Against; 0 if they are one
 	Start           *start.Start // that Chosen starts from; nil: from noise alone
 	// Tails are those of Chosen's plan: see [solver.Tails].
 	Tails [][]solver.Stage
@@ -192,9 +235,11 @@ var ErrTooLarge = errors.New("images are too large to learn a sampler from; sear
 // fewStepSearch is one search for a sampler of few evaluations.
 type fewStepSearch struct {
 	searcher
+	ctx        context.Context
 	images     *Images
 	law        *gaussian.Spectrum // of the images, with sampling started from their own law
 	statistics *local.Statistics  // of the denoiser, for plans by part; nil for none
+	reference  *reference         // of fits
 	h, w, c    int
 }
 
@@ -202,19 +247,25 @@ type fewStepSearch struct {
 // made for. Errors are *BudgetError, ErrTooLarge, ErrNotFinite, or those of network.
 func Few(ctx context.Context, network sampler.Ensemble, images *Images, set Settings) (*FewResult, error) {
 	f := &fewStepSearch{
-		searcher: newSearcher(network, set), images: images,
+		searcher: newSearcher(network, set), ctx: ctx, images: images,
 		law: images.Spectrum.WithMatchedStart(), // the levels are chosen for the start of all images
 	}
 	f.h, f.w, f.c = network.Shape()
 	byPart := f.Levels == nil // statistics are measured, and levels learned, between those that a network knows
-	if f.Learn = f.Learn && byPart; f.Learn && f.fitSamples() < minFitTrajectories {
+	learnable := byPart && f.fitSamples() >= minFitTrajectories
+	if byPart && !learnable && f.Learn != nil && *f.Learn {
 		return nil, ErrTooLarge
 	}
-	if f.Learn {
-		f.Progress.total += shareOfLearn
+	if set.Budget == 0 && set.Seconds > 0 {
+		if err := f.pace(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.spend(); err != nil {
+	if err := f.spend(learnable && (f.Learn == nil || *f.Learn)); err != nil {
 		return nil, err
+	}
+	if f.allowed > 0 {
+		f.Progress.total += shareOfLearn
 	}
 	if byPart {
 		f.Progress.Begin("statistics", shareOfStatistics, 0)
@@ -232,37 +283,57 @@ const statisticsEvaluations = 160 * 24
 // leastSamples is the least number of samples of a candidate within a budget.
 const leastSamples = 64
 
-// spend reduces Samples to keep to the budget.
-func (f *fewStepSearch) spend() error {
-	evaluations := f.evaluations()
-	for f.Budget > 0 && evaluations > f.Budget {
+// spend reduces Samples to keep to the budget. It allows what is left to learning, at most as much as the rest of the
+// search unless that was asked for.
+func (f *fewStepSearch) spend(learn bool) error {
+	asked := f.Learn != nil && *f.Learn
+	reserved := 0 // to learn, if asked for
+	if learn && asked {
+		reserved = f.learnCost(leastRounds)
+	}
+	for f.Budget > 0 && f.evaluations()+reserved > f.Budget {
 		if f.Samples <= leastSamples {
-			return &BudgetError{f.Budget, evaluations}
+			return &BudgetError{f.Budget, f.evaluations() + reserved}
 		}
 		f.Samples = max(leastSamples, f.Samples*7/8)
-		evaluations = f.evaluations()
+	}
+	rest := f.evaluations()
+	if learn {
+		f.allowed = learnStarts * f.learnCost(learnRounds)
+		if !asked {
+			f.allowed = min(f.allowed, rest)
+		}
+		if f.Budget > 0 {
+			f.allowed = min(f.allowed, f.Budget-rest)
+		}
+		if f.allowed < f.learnCost(leastRounds) {
+			f.allowed = 0
+		}
 	}
 	if f.Planned != nil {
-		f.Planned(evaluations)
+		f.Planned(rest + f.allowed)
 	}
 	return nil
 }
 
-// evaluations returns the largest number of evaluations of the search.
+// learnCost returns the evaluations to learn a sampler in some rounds, and to measure it first.
+func (f *fewStepSearch) learnCost(rounds int) int {
+	return min(learnRows, f.fitSamples())*learnEvaluations(f.NFE, rounds) + f.firstRound()*f.NFE
+}
+
+// evaluations returns the largest number of evaluations of the search without learning.
 func (f *fewStepSearch) evaluations() int {
-	candidates := len(f.Solvers)*len(rules)*(levelHalvings+matchedHalvings+1) + matchedHalvings + 1
-	n, first, statistics := f.NFE, f.firstRound(), 0
+	n, first, each, statistics := f.NFE, f.firstRound(), len(rules), 0
+	candidates := 0
 	if f.Levels == nil {
-		candidates += levelHalvings + maxFits
-		statistics = statisticsEvaluations + 2*f.fitSamples()*(maxFits*(fineSteps+n*(n+1)/2)+4*(n-1))
+		each = 1
+		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits
+		statistics = statisticsEvaluations + 2*f.fitSamples()*(fineSteps+maxFits*n*(n+1)/2+4*(n-1))
 	}
-	if f.Learn {
-		candidates++
-		statistics += learnTrajectories * (learnEvaluations(n) + n)
-	}
+	candidates += len(f.Solvers) * each * (levelHalvings + matchedHalvings - firstMatched + 1)
 	second := f.secondRound()
-	samples := candidates*first + (secondRoundCandidates+secondRoundRivals)*(second-first) +
-		(finalCandidates+finalRivals)*(f.Samples-second) + 2*f.Samples
+	samples := candidates*first + (secondRoundCandidates+families)*(second-first) +
+		(finalCandidates+families)*(f.Samples-second) + families*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
 }
 
@@ -289,14 +360,15 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	}
 	found := &FewResult{HeldOut: f.Samples}
 	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched, localCandidates))
-	for _, c := range all {
-		c.drawn = nil
-	}
 	if err = found.rank(all, err); err != nil {
 		return nil, err
 	}
+	contenders := f.contenders(found.Tries, f)
+	for _, c := range found.Tries {
+		c.drawn = nil
+	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.measureHeldOut(ctx, found))
+		err = found.unlessStopped(f.measureHeldOut(found, contenders))
 	}
 	if err != nil {
 		return nil, err
@@ -324,7 +396,7 @@ func (r *FewResult) setTails() (err error) {
 // rank sets Tries and Against, given candidates that are ranked best first and the error that ended the ranking.
 func (r *FewResult) rank(all []*Candidate, err error) error {
 	r.Tries = slices.DeleteFunc(all, func(c *Candidate) bool { return math.IsInf(c.score(), 1) })
-	rival := slices.IndexFunc(r.Tries, (*Candidate).fromNoise)
+	rival := slices.IndexFunc(r.Tries, (*Candidate).plain)
 	switch {
 	case errors.Is(err, sampler.ErrLeft) && rival < 0:
 		return err
@@ -344,32 +416,54 @@ func (r *FewResult) unlessStopped(err error) error {
 	return err
 }
 
-// choose sets Chosen and Gain on held-out latents: Chosen is the best candidate if its gain over its rival from noise
-// is clear, otherwise the rival. heldOut returns the scores of a candidate there, and gain compares those of the
-// rival and the best.
+// choose sets Chosen, Against and Gain on held-out latents, on which measure measures a candidate. Of contenders, from
+// the simplest on, Chosen is the last whose gain over the one chosen before is clear. Against is the best of the plain
+// ones that are simpler, or Chosen if none is.
 func (r *FewResult) choose(
-	heldOut func(*Candidate) ([]float64, error), gain func(rival, best []float64) (change, stderr float64),
+	contenders []*Candidate, measure func(*Candidate) error, gain func(c, other *Candidate) Gain,
 ) error {
-	best, rival := r.Tries[0], r.Against
-	against, err := heldOut(rival)
-	if r.Chosen = rival; err != nil || best == rival {
-		return err
+	r.Chosen = nil
+	var judged []*Candidate
+	for _, c := range contenders {
+		switch err := measure(c); {
+		case errors.Is(err, ErrNotFinite):
+			continue
+		case err != nil:
+			return err
+		}
+		if judged = append(judged, c); r.Chosen == nil || gain(c, r.Chosen).Clear() {
+			r.Chosen = c
+		}
 	}
-	scores, err := heldOut(best)
-	if err != nil {
-		return err
+	if r.Chosen == nil {
+		return ErrNotFinite
 	}
-	if r.Gain.Change, r.Gain.Stderr = gain(against, scores); r.Gain.Clear() {
-		r.Chosen = best
+	r.Against = r.Chosen
+	for _, c := range judged {
+		simpler := c.plain() && c.family() < r.Chosen.family()
+		if simpler && (r.Against == r.Chosen || c.HeldOut.score() < r.Against.HeldOut.score()) {
+			r.Against = c
+		}
 	}
+	if r.Against != r.Chosen {
+		r.Gain = gain(r.Chosen, r.Against)
+	}
+	var err error
 	r.Tails, err = r.Chosen.tails()
 	return err
 }
 
 // measureHeldOut chooses on held-out samples.
-func (f *fewStepSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	f.Progress.Begin("held back", shareOfHeldOut, 2*f.Samples*f.NFE)
-	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutScores(ctx, c) }, frechet.Change)
+func (f *fewStepSearch) measureHeldOut(found *FewResult, contenders []*Candidate) error {
+	f.Progress.Begin("held back", shareOfHeldOut, len(contenders)*f.Samples*f.NFE)
+	held := map[*Candidate][]float64{}
+	return found.choose(contenders, func(c *Candidate) (err error) {
+		held[c], err = f.heldOutScores(f.ctx, c)
+		return err
+	}, func(c, other *Candidate) (g Gain) {
+		g.Change, g.Stderr = frechet.Change(held[other], held[c])
+		return g
+	})
 }
 
 // heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.
@@ -420,18 +514,27 @@ func (f *fewStepSearch) solutionError(ctx context.Context, c *Candidate) error {
 	return nil
 }
 
-// rankCandidates measures candidates, fitted ones and a learned one. It returns them ranked, even with an error. All
-// are measured in round one; later rounds measure only the leaders and the best from noise.
+// rankCandidates races candidates, and adds fitted ones and a learned one. It returns all ranked, even with an error.
 func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidate) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
 	all = slices.Clone(unfitted)
 	first := f.firstRound()
-	if err := f.measureBest(ctx, all, len(all), 0, first, "first round", shareOfFirstRound); err != nil {
+	f.Progress.Begin("first round", shareOfFirstRound, len(all)*first*f.NFE)
+	left, err := f.race(all, []round{{first, len(all)}}, f)
+	if err != nil {
 		return all, err
 	}
-	for i := range f.fits() {
-		f.Progress.Begin("fit", shareOfFits/maxFits, 2*f.fitSamples()*(fineSteps+f.NFE*(f.NFE+1)/2))
-		c, err := f.fittedCandidate(ctx, i+1)
+	starts := f.startsOfFits(left)
+	fitting := func(evaluations int) { f.Progress.Begin("fit", shareOfFits/(1+maxFits), 2*f.fitSamples()*evaluations) }
+	fitting(fineSteps)
+	if starts != nil {
+		if err := f.converge(ctx); err != nil {
+			return all, err
+		}
+	}
+	for _, sigma := range starts {
+		fitting(f.NFE * (f.NFE + 1) / 2)
+		c, err := f.fittedCandidate(ctx, sigma)
 		if errors.Is(err, ErrNotFinite) {
 			continue
 		}
@@ -439,58 +542,24 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 			return all, err
 		}
 		f.Progress.Begin("first round", 0, 0)
-		if err := f.draw(ctx, c, first); err != nil {
+		if err := f.measure(c, first); err != nil {
 			return all, err
 		}
-		all = append(all, c)
+		all, left = append(all, c), append(left, c)
 	}
-	rank(all)
-	if f.Learn {
-		measure := func(c *Candidate) error { return f.draw(ctx, c, first) }
-		if all, err = f.addLearned(all, shareOfLearn, measure); err != nil {
+	rank(left)
+	if f.allowed > 0 {
+		learned, err := f.learn(left, shareOfLearn, func(c *Candidate) error { return f.measure(c, first) })
+		all, left = append(all, learned...), append(left, learned...)
+		if rank(left); err != nil {
 			return all, err
 		}
 	}
-	err = f.measureBest(
-		ctx, all, secondRoundCandidates, secondRoundRivals, f.secondRound(), "second round", shareOfMore/3)
-	if err != nil {
-		return all, err
-	}
-	return all, f.measureBest(ctx, all, finalCandidates, finalRivals, f.Samples, "last round", 2*shareOfMore/3)
-}
-
-// measureBest measures the best n of ranked candidates, and the best rivals from noise, on more samples, and ranks all
-// again.
-func (f *fewStepSearch) measureBest(
-	ctx context.Context, ranked []*Candidate, n, rivals, samples int, part string, share int,
-) error {
-	var measured []*Candidate
-	evaluations := 0
-	for i, c := range ranked {
-		rival := c.fromNoise() && rivals > 0
-		if rival {
-			rivals--
-		}
-		if i < n || rival {
-			measured = append(measured, c)
-			evaluations += max(0, samples-c.Samples) * f.NFE
-		}
-	}
-	f.Progress.Begin(part, share, evaluations)
-	for _, c := range measured {
-		if err := f.draw(ctx, c, samples); err != nil {
-			return err
-		}
-	}
-	rank(ranked)
-	return nil
-}
-
-// rank sorts candidates: those measured on more samples first, and among these the best first.
-func rank(all []*Candidate) {
-	slices.SortStableFunc(all, func(a, b *Candidate) int {
-		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.score(), b.score()))
-	})
+	f.Progress.Begin("last rounds", shareOfMore,
+		(secondRoundCandidates*(f.secondRound()-first)+finalCandidates*(f.Samples-f.secondRound()))*f.NFE)
+	left = f.survivors(left, secondRoundCandidates, f)
+	_, err = f.race(left, []round{{f.secondRound(), secondRoundCandidates}, {f.Samples, finalCandidates}}, f)
+	return all, err
 }
 
 // The shares of a search's parts in its time, in thousandths, as measured at 5 evaluations on a small network.

@@ -12,16 +12,19 @@ import (
 )
 
 const (
-	// learnRounds is the number of times that all derivatives are measured, and learnTrials the number of steps tried
-	// between.
+	// learnRounds is the most times that all derivatives are measured, leastRounds the least that is worth its cost, and
+	// learnTrials the number of steps tried between.
 	learnRounds = 5
+	leastRounds = 2
 	learnTrials = 8
 	// disturbance is the relative change of a state with which a derivative is measured.
 	disturbance = 0.02
 	// leastGain is the relative decrease of the squared error in a step, or a round, after which another follows.
 	leastGain = 0.03
-	// learnTrajectories is the number of trajectories to learn from, and of those that decide when to end, together.
-	learnTrajectories = 64
+	// learnRows is the number of trajectories to learn from, and of those that decide when to end.
+	learnRows = 32
+	// learnStarts is the number of fits that are learned from.
+	learnStarts = 2
 	// The damping of a step begins at firstDamping. It is divided by lessDamping, down to leastDamping, after a step that
 	// gains, and multiplied by moreDamping after each.
 	firstDamping, leastDamping = 1e-2, 1e-5
@@ -30,13 +33,17 @@ const (
 	farOff = 4
 )
 
-// The kinds of numbers that are learned of a step.
+// The kinds of numbers that are learned of a step. Those of evaluations k back are ofBefore + 2(k − 1), and of their
+// states the next.
 const (
-	level         = iota // ln σ, at which the network is evaluated
-	ofState              // what is added to the weights of x_i in all parts
-	ofImage              // to those of D_i
-	ofBefore             // of D_{i−1}
-	ofStateBefore        // of x_{i−1}
+	level    = iota // ln σ, at which the network is evaluated
+	ofStart         // ln of the standard deviation of the first state
+	ofState         // weight of x_i
+	ofImage         // of D_i
+	ofBefore        // of D_{i−1}
+	_               // of x_{i−1}
+	_               // of D_{i−2}
+	_               // of x_{i−2}
 	numbersOfStep
 )
 
@@ -45,33 +52,35 @@ type stepNumbers [][numbersOfStep]float64
 
 // learner learns a sampler of few steps,
 //
-//	x_{i+1} = α_i x_i + β_i D(x_i, σ_i) + γ_i D(x_{i−1}, σ_{i−1}) + δ_i x_{i−1},
+//	x_{i+1} = α_i x_i + β_i D(x_i, σ_i) + Σ_k γ_ik D(x_{i−k}, σ_{i−k}) + δ_ik x_{i−k},    k = 1, 2,
 //
-// with the same numbers in all parts of an image. It minimises Σ |x_N(θ) − y|², where y are converged samples from the
-// same latents, over all σ_i, α_i, β_i, γ_i and δ_i, through all steps and the network, by the method of Levenberg and
-// Marquardt. Derivatives are differences of samples: a number of step i is changed, and the steps after it are
-// repeated. Between two such rounds, each step that is tried updates the derivatives by Broyden's formula. The network
-// needs no derivatives; it only follows plans. All sums are products of samples, which stay where they are
-// ([sampler.Columns]).
+// with the same numbers in all parts of an image, from the noise x_0 = s ξ. It minimises Σ |x_N(θ) − y|², where y are
+// converged samples from the same latents, over all σ_i, s, α_i, β_i, γ_ik and δ_ik, through all steps and the network,
+// by the method of Levenberg and Marquardt. Derivatives are differences of samples: a number of step i is changed, and
+// the steps after it are repeated. Between two such rounds, each step that is tried updates the derivatives by
+// Broyden's formula. The network needs no derivatives; it only follows plans. All sums are products of samples, which
+// stay where they are ([sampler.Columns]).
 type learner struct {
 	*fitter
-	lowest       float64              // level at which the network is evaluated
+	learning
+	highest      float64              // level at which the network is evaluated
 	trajectories sampler.Trajectories // to learn from, and as many that decide when to end
 	rows         int                  // of the former
 	numbers      [][2]int             // which are learned, by step and kind
 	columns      sampler.Columns
+	from         solver.Coefficients // to whose weights in all parts the numbers are added
 }
 
 // learned returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
-func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*Candidate, error) {
-	k, err := f.learnNumbers(lowest, progress)
+func (f *fitter) learned(how learning) (*Candidate, error) {
+	k, err := f.learnNumbers(how)
 	if err != nil {
 		return nil, err
 	}
 	if err = f.finish(&k); err != nil {
 		return nil, err
 	}
-	c, err := given(fittedName, k, f.schedule, "learned")
+	c, err := given(fittedName, k, f.schedule, learnedLevels)
 	if err != nil {
 		return nil, err
 	}
@@ -86,30 +95,57 @@ func (f *fitter) learned(lowest float64, progress func(evaluations int)) (*Candi
 	return c, nil
 }
 
-// learnNumbers returns what is learned, before the last step is fitted. It begins with DPM-Solver++(2M) on the fit's
-// levels: that reached half the error that a start from the fit itself, or from EDM's levels, reached.
-func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (k solver.Coefficients, err error) {
-	rows := min(learnTrajectories/2, f.samples)
+// learning says how a sampler is learned.
+type learning struct {
+	fromFit  bool    // begins with the coefficients of the fit, else with DPM-Solver++(2M) on its levels
+	lowest   float64 // level at which the network is evaluated
+	allowed  *int    // evaluations that are left
+	progress func(evaluations int)
+}
+
+// learnNumbers returns what is learned, before the last step is fitted.
+func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
+	rows := min(learnRows, f.samples)
 	l := &learner{
-		fitter: f, lowest: lowest, trajectories: f.trajectories, rows: rows,
+		fitter: f, learning: how, highest: f.schedule.Sigma(0, f.schedule.At(0, 0).GT()),
+		trajectories: f.trajectories, rows: rows,
 		columns: sampler.Columns{Target: f.states, At: f.at[len(f.at)-1]},
 	}
-	l.trajectories.Labels, l.trajectories.Progress = l.trajectories.Labels[:2*rows], progress
-	plain, err := solver.New(solver.Settings{
-		Solver: "dpmpp2m", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.fitted.Sigma},
-	}, f.schedule, 0)
-	if err != nil {
-		return k, err
+	l.trajectories.Labels = l.trajectories.Labels[:2*rows]
+	l.trajectories.Progress = func(evaluations int) {
+		*how.allowed -= evaluations
+		how.progress(evaluations)
 	}
-	at := make(stepNumbers, len(plain.Stages))
-	for i, st := range plain.Stages {
-		at[i] = [numbersOfStep]float64{math.Log(f.fitted.Sigma[i]), st.Alpha[0], st.Beta[0][0]}
-		copy(at[i][ofBefore:], st.Beta[0][1:])
-		for kind := range numbersOfStep {
-			if i > 0 || kind == ofState || kind == ofImage { // the first level is that of the start
+	if l.from = f.fitted; !how.fromFit {
+		plain, err := solver.New(solver.Settings{
+			Solver: "dpmpp2m", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.fitted.Sigma},
+		}, f.schedule, 0)
+		if err != nil {
+			return k, err
+		}
+		l.from.Weights = solver.Weights{}
+		parts := len(f.base.Alpha[0])
+		for i, st := range plain.Stages {
+			beta := make([]float64, 2+2*min(i, 2))
+			beta[0] = st.Beta[0][0]
+			if i > 0 {
+				copy(beta[2:], st.Beta[0][1:])
+			}
+			l.from.Alpha = append(l.from.Alpha, slices.Repeat([]float64{st.Alpha[0]}, parts))
+			l.from.Beta = append(l.from.Beta, slices.Repeat([][]float64{beta}, parts))
+		}
+	}
+	at := make(stepNumbers, len(l.from.Alpha))
+	for i := range at {
+		at[i][level] = math.Log(f.fitted.Sigma[i])
+		for kind := range min(numbersOfStep, ofBefore+2*i) {
+			if kind != ofStart && (i > 0 || kind != level || f.init != 0) || kind == ofStart && i == 0 && f.init != 0 {
 				l.numbers = append(l.numbers, [2]int{i, kind})
 			}
 		}
+	}
+	if f.init != 0 {
+		at[0][ofStart] = math.Log(f.init)
 	}
 	at, err = l.best(at)
 	if errors.Is(err, errLevels) { // those of the fit are close together
@@ -121,35 +157,49 @@ func (f *fitter) learnNumbers(lowest float64, progress func(evaluations int)) (k
 	return l.coefficients(at)
 }
 
-// learnEvaluations returns the largest number of evaluations of a trajectory in n steps, on average over
-// learnTrajectories.
-func learnEvaluations(n int) int {
-	each := (learnTrials + 2) * n
+// roundEvaluations returns the largest number of evaluations of a round in n steps, by the trajectories to learn from.
+// It counts those that decide when to end.
+func roundEvaluations(n int) int {
+	all := (learnTrials+4)*n + 1
 	for i := range n {
-		each += numbersOfStep*(n-1-i) + 1
+		all += (4+2*min(i, 2))*(n-1-i) + 1
 	}
-	return learnRounds*(each+n+1)/2 + (substeps+4)*n // with the tails
+	return all + n
 }
+
+// learnEvaluations returns those of a sampler that is learned in some rounds, by the same trajectories, with its tails.
+func learnEvaluations(n, rounds int) int { return rounds*roundEvaluations(n) + 2*(substeps+4)*n }
 
 // errLevels is returned for levels that do not decrease, or are too low.
 var errLevels = errors.New("search: levels that cannot be")
 
 // coefficients returns numbers as coefficients.
 func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, err error) {
-	parts := len(l.base.Alpha[0])
+	parts := len(l.from.Alpha[0])
 	out.Coordinates = l.base.Coordinates
+	if l.init != 0 {
+		out.Init = math.Exp(numbers[0][ofStart])
+	}
 	for i, step := range numbers {
 		sigma := math.Exp(step[level])
-		if !(sigma > 0.999*l.lowest) || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
+		if !(sigma > 0.999*l.lowest && sigma < 1.001*l.highest) || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
 			return out, errLevels
 		}
-		beta := []float64{step[ofImage], 0, step[ofBefore], step[ofStateBefore]}
-		if i == 0 {
-			beta = beta[:1]
-		}
 		out.Sigma = append(out.Sigma, sigma)
-		out.Alpha = append(out.Alpha, slices.Repeat([]float64{step[ofState]}, parts))
-		out.Beta = append(out.Beta, slices.Repeat([][]float64{beta}, parts))
+		alpha, beta := make([]float64, parts), make([][]float64, parts)
+		for p := range parts {
+			alpha[p] = l.from.Alpha[i][p] + step[ofState]
+			beta[p] = make([]float64, 2+2*min(i, 2))
+			copy(beta[p], l.from.Beta[i][p])
+			beta[p][0] += step[ofImage]
+			for k := range beta[p][2:] {
+				beta[p][2+k] += step[ofBefore+k]
+			}
+			if i == 0 {
+				beta[p] = beta[p][:1]
+			}
+		}
+		out.Alpha, out.Beta = append(out.Alpha, alpha), append(out.Beta, beta)
 	}
 	out.Sigma = append(out.Sigma, lastLevel)
 	return out, nil
@@ -160,7 +210,7 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
 	g := &fitter{
 		ctx: f.ctx, network: f.network, trajectories: f.trajectories, schedule: f.schedule, local: f.local,
-		samples: min(learnTrajectories/2, f.samples),
+		samples: min(learnRows, f.samples),
 	}
 	g.local.Order, g.local.LowerOrderFinal = 2, true
 	g.trajectories.Labels = g.trajectories.Labels[:2*g.samples]
@@ -267,6 +317,9 @@ func (l *learner) squaredError(numbers stepNumbers) (float64, error) {
 func (l *learner) best(at stepNumbers) (stepNumbers, error) {
 	least := math.Inf(1)
 	for range learnRounds {
+		if *l.allowed < l.rows*roundEvaluations(len(at)) {
+			break
+		}
 		found, err := l.round(at)
 		if err != nil {
 			return nil, err
@@ -283,7 +336,7 @@ func (l *learner) best(at stepNumbers) (stepNumbers, error) {
 			break
 		}
 	}
-	if math.IsInf(least, 1) {
+	if math.IsInf(least, 1) { // also if no evaluations are left
 		return nil, ErrNotFinite
 	}
 	return at, nil
@@ -309,8 +362,15 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 		changed := slices.Clone(at)
 		step, kind := l.numbers[p][0], l.numbers[p][1]
 		by := disturbance
-		if kind != level {
-			by *= size(step+1) / size([]int{ofState: step, ofImage: len(at), ofBefore: len(at), ofStateBefore: step - 1}[kind])
+		switch { // a weight by the size of what it multiplies
+		case kind == level && step == 0: // which may be the highest
+			by = -by
+		case kind == ofState:
+			by *= size(step+1) / size(step)
+		case kind == ofImage || kind >= ofBefore && (kind-ofBefore)%2 == 0:
+			by *= size(step+1) / size(len(at))
+		case kind > ofBefore:
+			by *= size(step+1) / size(step-1-(kind-ofBefore)/2)
 		}
 		changed[step][kind] += by
 		column := n - p

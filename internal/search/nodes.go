@@ -17,9 +17,9 @@ type nodeProducts struct {
 //
 //	Σ_i  v/(v + σ_j²) min_w E|x_j − w_0 x_i − w_1 D_i − w_2 D_h|²,    h → i → j.
 //
-// Each step begins on the trajectory, and v/(v + σ²) is the part of its error that remains at the end. It returns nil
-// if there are too few nodes.
-func (t *nodeProducts) nodes(n, every int) []int {
+// Each step begins on the trajectory, and v/(v + σ²) is the part of its error that remains at the end. first returns
+// the error of a start at a node, which is added, or infinity. It returns nil if there are too few nodes.
+func (t *nodeProducts) nodes(n, every int, first func(node int) float64) []int {
 	m := len(t.sigma) - 1
 	if n*every > m {
 		return nil
@@ -48,8 +48,10 @@ func (t *nodeProducts) nodes(n, every int) []int {
 		}
 		return v
 	}
-	for j := every; j <= m; j += every {
-		best[1][0][j] = state{stepError(-1, 0, j), -1}
+	for i := 0; i < m; i += every {
+		for j := i + every; j <= m && !math.IsInf(first(i), 1); j += every {
+			best[1][i][j] = state{first(i) + stepError(-1, i, j), -1}
+		}
 	}
 	for s := 2; s <= n; s++ {
 		for i := every; i <= m; i += every {
@@ -105,6 +107,28 @@ func (t *nodeProducts) stepError(h, i, j int) float64 {
 	}
 	left := max(0, t.product(j, j)-mat.Dot(&w, rhs))
 	return left * t.variance / (t.variance + t.sigma[j]*t.sigma[j])
+}
+
+// startingAt returns the cost of starts at one node alone.
+func startingAt(node int) func(int) float64 {
+	return func(k int) float64 {
+		if k == node {
+			return 0
+		}
+		return math.Inf(1)
+	}
+}
+
+// deviation returns the standard deviation s with which noise times s is nearest to the states at a node, where the
+// network is evaluated first: AFS's start (Dockhorn et al. 2022, eq. 8), by least squares.
+func (t *nodeProducts) deviation(i int) float64 {
+	return t.sigma[0] * t.product(0, i) / t.product(0, 0)
+}
+
+// startError returns the weighted error of noise times deviation(i) as the state at node i.
+func (t *nodeProducts) startError(i int) float64 {
+	left := max(0, t.product(i, i)-t.product(0, i)*t.product(0, i)/t.product(0, 0))
+	return left * t.variance / (t.variance + t.sigma[i]*t.sigma[i])
 }
 
 func (t *nodeProducts) product(a, b int) float64 { return t.products[a*(2*len(t.sigma)-1)+b] }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/local"
@@ -18,21 +20,30 @@ const (
 	// leastLatents is the least number of trajectories to fit to. As many choose the ridge, and as many are held out.
 	leastLatents = 6
 	mostLatents  = 256
-	// plainAgain is the number of plain samplers that are also measured on the latents of the ridge.
-	plainAgain = 4
+	// firstLatents are at most those of every plain sampler in the first round.
+	firstLatents = 8
+	// mostPlain and mostFinal are the candidates of the second round, of plain samplers, and of the last, of all kinds,
+	// apart from the best of each family.
+	mostPlain, mostFinal = 8, 4
 	// pairedFits is the number of lists of levels on which coefficients are fitted, in bands and with one set each: those
-	// that suit the trajectories, and those of the best plain sampler.
+	// that suit the trajectories from the highest level, and from the best.
 	pairedFits = 2
-	// defaultBudget takes SDXL three minutes.
-	defaultBudget = 4000
+	// scaledHalvings is the number of times that the highest level is halved for starts from noise of a fitted deviation.
+	scaledHalvings = 4
+	// defaultBudget takes SDXL three minutes. A network that makes more evaluations in defaultSeconds gets these, up to
+	// those of usualLatents.
+	defaultBudget, defaultSeconds = 4000, 60
+	usualLatents                  = 64
+	// learnedLevels names the levels that are learned.
+	learnedLevels = "learned"
 )
 
 // pairedSearch is one search without images.
 type pairedSearch struct {
 	searcher
+	ctx       context.Context
 	path      *schedule.Schedule // that all samplers follow, to the last level
 	latents   int                // to fit to; as many choose the ridge, and as many judge
-	learns    bool
 	reference *reference
 	power     float64 // mean of its samples' sums of squares
 }
@@ -40,31 +51,32 @@ type pairedSearch struct {
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents. It tries plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
 // coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, divided by
-// the mean square of the samples. The best is chosen if its gain over the best plain sampler is clear on held-out
-// latents. Errors are *BudgetError, ErrNotFinite, or those of network.
+// the mean square of the samples. The best is chosen if its gain over the best of each simpler family is clear on
+// held-out latents. Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
-	f := &pairedSearch{searcher: newSearcher(network, set)}
+	f := &pairedSearch{searcher: newSearcher(network, set), ctx: ctx}
 	var err error
 	if f.path, err = pathToZero(f.T, f.G0); err != nil {
 		return nil, err
 	}
-	plain, err := f.plainCandidates()
-	if err != nil {
-		return nil, err
+	if f.Budget == 0 {
+		if err := f.pace(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.spend(len(plain)); err != nil {
+	if err := f.spend(); err != nil {
 		return nil, err
 	}
 	if err := f.converge(ctx); err != nil {
 		return nil, err
 	}
 	found := &FewResult{Paired: true, HeldOut: f.latents}
-	all, err := f.rankCandidates(ctx, plain)
+	all, err := f.rankCandidates(ctx)
 	if err = found.rank(all, err); err != nil {
 		return found, err
 	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.measureHeldOut(ctx, found))
+		err = found.unlessStopped(f.measureHeldOut(found, f.contenders(found.Tries, f)))
 	}
 	if err != nil {
 		return found, err
@@ -72,31 +84,63 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 	return found, found.setTails()
 }
 
-// spend sets the number of latents that the budget allows.
-func (f *pairedSearch) spend(plain int) error {
-	each := 3*fineSteps + f.NFE*(plain+plainAgain+4*pairedFits*2+2) + 4*(f.NFE-1)
-	learning, eachThen := learnTrajectories*learnEvaluations(f.NFE), each+4*f.NFE
-	switch {
-	case f.Budget == 0 && f.Learn:
-		f.Budget = learnTrajectories*eachThen + learning
-	case f.Budget == 0:
-		f.Budget = max(defaultBudget, leastLatents*each)
+// plainCount is the most plain samplers.
+func (f *pairedSearch) plainCount() int {
+	return len(f.Solvers) * (len(f.levels(f.NFE)) + 1 + scaledHalvings*len(rules) + 1)
+}
+
+// spend sets the number of latents that the budget allows, and whether it suffices to learn.
+func (f *pairedSearch) spend() error {
+	n, most := f.NFE, f.mostLatents()
+	learned := func(rounds int) int { return learnRows * learnEvaluations(n, rounds) }
+	usual := min(most, usualLatents)
+	if f.Budget == 0 {
+		all := f.cost(usual, true) + learnStarts*learned(learnRounds)
+		f.Budget = max(defaultBudget, f.cost(leastLatents, false), min(f.within, all))
+		if f.Learn != nil && *f.Learn {
+			f.Budget = max(f.Budget, all)
+		}
 	}
-	if f.learns = f.Levels == nil && f.Budget >= learnTrajectories*eachThen+learning; f.learns {
-		each = eachThen
-	} else {
-		learning = 0
+	if least := f.cost(leastLatents, false); f.Budget < least {
+		return &BudgetError{f.Budget, least}
 	}
-	h, w, c := f.network.Shape()
-	kept := max(leastLatents, keptNumbers/(3*h*w*c*2*f.NFE)) // so that there are two nodes for each step
-	if f.latents = min((f.Budget-learning)/each, mostLatents, kept); f.latents < leastLatents {
-		return &BudgetError{f.Budget, leastLatents * each}
+	wanted := f.Levels == nil && (f.Learn == nil || *f.Learn)
+	learn := wanted && f.Budget >= f.cost(min(usual, learnRows), true)+learned(leastRounds)
+	reserved := 0
+	if learn {
+		most, reserved = usual, learned(leastRounds)
+	}
+	f.latents = most
+	for f.cost(f.latents, learn)+reserved > f.Budget {
+		f.latents--
+	}
+	if learn {
+		f.allowed = min(f.Budget-f.cost(f.latents, true), learnStarts*learned(learnRounds))
 	}
 	if f.Planned != nil {
-		f.Planned(f.latents*each + learning)
+		f.Planned(f.cost(f.latents, learn) + f.allowed)
 	}
 	return nil
 }
+
+// mostLatents is the largest number of latents, so that there are two nodes for each step.
+func (f *pairedSearch) mostLatents() int {
+	h, w, c := f.network.Shape()
+	return min(mostLatents, max(leastLatents, keptNumbers/(3*h*w*c*2*f.NFE)))
+}
+
+// cost returns the most evaluations of a search with a number of latents, except to learn.
+func (f *pairedSearch) cost(latents int, learn bool) int {
+	plans := mostPlain + 1 + 3*2*pairedFits + mostFinal + 2 + 3 // on all latents, the best of families included
+	if learn {
+		plans += learnStarts + 2
+	}
+	first := firstRound(latents) * f.plainCount()
+	return f.NFE*(first+plans*latents) + (3*fineSteps+4*(f.NFE-1))*latents
+}
+
+// firstRound returns the latents of every plain sampler in the first round.
+func firstRound(latents int) int { return max(2, min(firstLatents, latents/3)) }
 
 // levels returns lists of noise levels of n steps for plain samplers, by name.
 func (f *pairedSearch) levels(n int) map[string][]float64 {
@@ -120,15 +164,11 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 			out["times"] = at
 		}
 	}
-	for named, levels := range out {
-		if out[named] = f.known(levels); out[named] == nil {
-			delete(out, named)
-		}
-	}
 	return out
 }
 
-// plainCandidates returns each solver on each of these lists.
+// plainCandidates returns each solver on each of these lists, on levels that suit the trajectories, and from noise of a
+// fitted deviation at lower levels.
 func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
@@ -137,18 +177,59 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 		if err != nil {
 			return nil, err
 		}
-		levels := f.levels(counted.Steps)
-		for _, named := range slices.Sorted(maps.Keys(levels)) {
+		n := counted.Steps
+		add := func(named string, levels []float64, deviation float64) error {
 			c, err := plainCandidate(solver.Settings{
-				Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: levels[named]},
+				Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: levels},
 			}, f.path, named)
 			if err != nil {
-				return nil, err
+				return err
+			}
+			if deviation != 0 {
+				c.Plan.Init, c.Deviation = []float64{deviation}, deviation
 			}
 			out = append(out, c)
+			return nil
+		}
+		lists := f.levels(n)
+		for _, named := range slices.Sorted(maps.Keys(lists)) {
+			if levels := f.known(lists[named]); levels != nil {
+				if err := add(named, levels, 0); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, lower := range []bool{false, true} {
+			if nodes := f.reference.products.nodes(n, 1, f.first(lower)); nodes != nil && (!lower || nodes[0] > 0) {
+				levels, deviation := f.reference.levels(nodes)
+				if err := add("trajectories", levels, deviation); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for halving := range scaledHalvings {
+			first := f.reference.nearest(f.reference.fine[0] / float64(int(2)<<halving))
+			for _, rule := range rules {
+				levels := f.known(levelsBetween(f.reference.fine[first], lowestOf(f.G0), rule.rho, n))
+				if first == 0 || first > fineSteps-n || levels == nil {
+					continue
+				}
+				if err := add(rule.levels, levels, f.reference.products.deviation(first)); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	return out, nil
+}
+
+// first returns the cost of a start at a node: of one from noise of a fitted deviation at any, or from the highest
+// level alone.
+func (f *pairedSearch) first(lower bool) func(node int) float64 {
+	if lower {
+		return f.reference.products.startError
+	}
+	return startingAt(0)
 }
 
 // converge sets the reference: all latents followed to their converged samples.
@@ -170,50 +251,50 @@ func (f *pairedSearch) converge(ctx context.Context) error {
 	return nil
 }
 
-// rankCandidates measures the plain samplers, fits around their levels, and learns. It returns all candidates ranked,
-// even with an error.
-func (f *pairedSearch) rankCandidates(ctx context.Context, plain []*Candidate) (all []*Candidate, err error) {
+// rankCandidates races the plain samplers, fits around their levels, learns, and races the best of all. It returns all
+// candidates ranked, even with an error.
+func (f *pairedSearch) rankCandidates(ctx context.Context) (all []*Candidate, err error) {
 	defer func() { rank(all) }()
-	f.Progress.Begin("plain", 300, (len(plain)+plainAgain)*f.latents*f.NFE)
-	for _, c := range plain {
-		if err := f.measure(ctx, c, f.latents); err != nil {
-			return all, err
-		}
-		all = append(all, c)
+	if all, err = f.plainCandidates(); err != nil {
+		return nil, err
 	}
-	rank(all)
-	for _, c := range all[:min(plainAgain, len(all))] {
-		if err := f.measure(ctx, c, 2*f.latents); err != nil {
-			return all, err
-		}
+	first := firstRound(f.latents)
+	f.Progress.Begin("plain", 300, len(all)*first*f.NFE+mostPlain*(f.latents-first)*f.NFE)
+	left, err := f.race(all, []round{{first, len(all)}, {f.latents, mostPlain}}, f)
+	if rank(all); err != nil {
+		return all, err
 	}
-	rank(all)
-	f.Progress.Begin("fit", 200, pairedFits*2*4*f.latents*f.NFE)
-	around := [pairedFits][]int{f.reference.nodes(f.NFE), f.reference.nearestNodes(all[0].Plan)}
+	f.Progress.Begin("fit", 200, pairedFits*2*3*f.latents*f.NFE)
 	h, w, channels := f.network.Shape()
 	bands := &solver.Coordinates{Bands: local.BandsOf(h, w, channels), Axes: [][]float64{nil}}
-	for i, levels := range []string{"trajectories", all[0].Levels} {
+	for _, lower := range []bool{false, true} {
+		nodes := f.reference.nodes(f.NFE, f.first(lower))
+		if nodes == nil || lower && nodes[0] == 0 {
+			continue
+		}
 		for _, parts := range []*solver.Coordinates{nil, bands} {
-			if around[i] == nil {
-				continue
-			}
-			fitted, err := f.fit(ctx, around[i], levels, parts)
+			fitted, err := f.fit(ctx, nodes, "trajectories", parts)
 			if errors.Is(err, ErrNotFinite) {
 				continue
 			}
 			if err != nil {
 				return all, err
 			}
-			if err := f.measure(ctx, fitted, 2*f.latents); err != nil {
+			if err := f.measure(fitted, f.latents); err != nil {
 				return all, err
 			}
-			all = append(all, fitted)
+			all, left = append(all, fitted), append(left, fitted)
 		}
 	}
-	if rank(all); !f.learns {
-		return all, nil
+	if rank(left); f.allowed > 0 {
+		learned, err := f.learn(left, 500, func(c *Candidate) error { return f.measure(c, f.latents) })
+		all, left = append(all, learned...), append(left, learned...)
+		if rank(left); err != nil {
+			return all, err
+		}
 	}
-	return f.addLearned(all, 500, func(c *Candidate) error { return f.measure(ctx, c, 2*f.latents) })
+	_, err = f.race(f.survivors(left, mostFinal, f), []round{{2 * f.latents, mostFinal}}, f)
+	return all, err
 }
 
 // fit returns the sampler with coefficients fitted between nodes of the reference, in parts.
@@ -233,18 +314,24 @@ func (f *pairedSearch) squares(ctx context.Context, c *Candidate, first, n int) 
 	return errs.Squares, err
 }
 
-// distance returns the geometric mean of squared errors over the mean square of the samples.
+// distance returns the score of squared errors over the mean square of the samples: the geometric mean of their mean
+// and their own geometric mean. The former alone is decided by the few latents of large images, and the latter lets a
+// sampler fail at these.
 func (f *pairedSearch) distance(squares []float64) Distances {
-	var sum float64
+	var sum, logs float64
 	for _, v := range squares {
-		sum += math.Log(v)
+		sum, logs = sum+v, logs+math.Log(v)
 	}
-	return Distances{math.Exp(sum/float64(len(squares))) / f.power}
+	n := float64(len(squares))
+	return Distances{math.Sqrt(sum/n*math.Exp(logs/n)) / f.power}
 }
 
-// measure measures a candidate on the latents up to n.
-func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
-	squares, err := f.squares(ctx, c, c.Samples, n-c.Samples)
+// measure implements [judge].
+func (f *pairedSearch) measure(c *Candidate, n int) error {
+	if n <= c.Samples {
+		return nil
+	}
+	squares, err := f.squares(f.ctx, c, c.Samples, n-c.Samples)
 	if err != nil {
 		return err
 	}
@@ -253,16 +340,31 @@ func (f *pairedSearch) measure(ctx context.Context, c *Candidate, n int) error {
 	return nil
 }
 
+// gain implements [judge].
+func (f *pairedSearch) gain(c, other *Candidate) Gain { return pairedGain(c.squares, other.squares) }
+
+// pairedGain returns the ratio of the scores of squared errors on the latents that both have. Its error is that of the
+// sum of the influences of the latents.
+func pairedGain(squares, others []float64) (g Gain) {
+	n := min(len(squares), len(others))
+	influences := make([]float64, n)
+	mean, other := stat.Mean(squares[:n], nil), stat.Mean(others[:n], nil)
+	for i := range influences {
+		influences[i] = (squares[i]/mean - others[i]/other + math.Log(squares[i]/others[i])) / 2
+	}
+	g.Change, g.Stderr = passes.MeanStderr(influences)
+	g.Change += math.Log(mean/other) / 2
+	return g
+}
+
 // measureHeldOut chooses on held-out latents.
-func (f *pairedSearch) measureHeldOut(ctx context.Context, found *FewResult) error {
-	f.Progress.Begin("held back", 100, 2*f.latents*f.NFE)
-	return found.choose(func(c *Candidate) ([]float64, error) { return f.heldOutSquares(ctx, c) },
-		func(rival, best []float64) (change, stderr float64) {
-			for i, v := range best {
-				best[i] = math.Log(v / rival[i])
-			}
-			return passes.MeanStderr(best)
-		})
+func (f *pairedSearch) measureHeldOut(found *FewResult, contenders []*Candidate) error {
+	f.Progress.Begin("held back", 100, len(contenders)*f.latents*f.NFE)
+	held := map[*Candidate][]float64{}
+	return found.choose(contenders, func(c *Candidate) (err error) {
+		held[c], err = f.heldOutSquares(f.ctx, c)
+		return err
+	}, func(c, other *Candidate) Gain { return pairedGain(held[c], held[other]) })
 }
 
 // heldOutSquares sets the held-out distance of a candidate. It returns its squared errors there.

@@ -24,7 +24,7 @@ func TestPairedSearchGains(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
 	set := paired(5)
 	planned := 0
-	set.Planned = func(n int) { planned = n }
+	set.Budget, set.Planned = 4000, func(n int) { planned = n }
 	found, err := search.Paired(t.Context(), m, set)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func (c *counting) Follow(ctx context.Context, t sampler.Trajectories, into ...s
 // A network that leaves ends the search with the best so far, or with nothing if nothing was measured.
 func TestSearchIsStopped(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
-	found, err := search.Paired(t.Context(), &counting{Ensemble: m, most: 2000}, paired(5))
+	found, err := search.Paired(t.Context(), &counting{Ensemble: m, most: 9000}, paired(5))
 	if err != nil || !found.Stopped || found.Chosen != found.Tries[0] {
 		t.Errorf("the search ends with %+v, %v", found, err)
 	}

@@ -91,30 +91,32 @@ func levelsBetween(highest, lowest, rho float64, n int) []float64 {
 	return out
 }
 
-// nodes returns the nodes between which n steps by least squares have the least error, or nil if there are too few.
-func (r *reference) nodes(n int) []int { return r.products.nodes(n, r.states.Every) }
+// nodes returns the nodes between which n steps by least squares have the least error, or nil if there are too few:
+// see [nodeProducts.nodes].
+func (r *reference) nodes(n int, first func(node int) float64) []int {
+	return r.products.nodes(n, r.states.Every, first)
+}
 
-// nearestNodes returns the kept nodes that are nearest to the levels of a plan, one for each, or nil if there are too
-// few.
-func (r *reference) nearestNodes(p *solver.Plan) []int {
-	steps, every := p.Steps(), r.states.Every
-	if steps*every > fineSteps {
-		return nil
+// levels returns the noise levels of nodes, and the standard deviation of noise to start from there; 0 at the first
+// node.
+func (r *reference) levels(nodes []int) (sigma []float64, deviation float64) {
+	for _, k := range nodes {
+		sigma = append(sigma, r.fine[k])
 	}
-	out := []int{0}
-	for i := 1; i < steps; i++ {
-		sigma, best := r.schedule.Sigma(0, p.T[i]), -1
-		for k := out[i-1] + every; k <= fineSteps-(steps-i)*every; k += every {
-			if best < 0 || math.Abs(math.Log(r.fine[k]/sigma)) < math.Abs(math.Log(r.fine[best]/sigma)) {
-				best = k
-			}
-		}
-		if best < 0 {
-			return nil
-		}
-		out = append(out, best)
+	if nodes[0] > 0 {
+		deviation = r.products.deviation(nodes[0])
 	}
-	return append(out, fineSteps)
+	return sigma, deviation
+}
+
+// nearest returns the node that is nearest to a noise level.
+func (r *reference) nearest(sigma float64) (best int) {
+	for k, s := range r.fine {
+		if math.Abs(math.Log(s/sigma)) < math.Abs(math.Log(r.fine[best]/sigma)) {
+			best = k
+		}
+	}
+	return best
 }
 
 // fit fits coefficients between nodes to the first samples trajectories, near those of local and in its parts. As many
@@ -125,12 +127,12 @@ func (r *reference) fit(ctx context.Context, samples int, nodes []int, local sol
 		states: r.states,
 	}
 	f.trajectories.Labels, f.trajectories.Progress = f.trajectories.Labels[:2*samples], nil
-	var sigma []float64
-	for _, k := range nodes {
-		sigma = append(sigma, r.fine[k])
-		if k > 0 {
-			f.at = append(f.at, k/r.states.Every-1)
-		}
+	for _, k := range nodes[1:] {
+		f.at = append(f.at, k/r.states.Every-1)
+	}
+	sigma, deviation := r.levels(nodes)
+	if f.trajectories.Start == nil {
+		f.init = deviation
 	}
 	return f, f.fitAll(sigma)
 }

@@ -1,6 +1,7 @@
 """The operations on plans: samplers as numbers, searched, stored, and made of a solver on a schedule."""
 
 import operator
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ class Plans(Schedules):
         dataset: str | None = None,
         *,
         budget: int | str | None = None,
+        learn: bool | None = None,
         name: str | None = None,
         seed: int = 0,
         progress: bool = True,
@@ -35,20 +37,23 @@ class Plans(Schedules):
         """The best sampler of a model for few evaluations: a `Plan`, for `Client.sample` and for networks outside the
         server. `anisoflight.torch.few` is the same search for a network that stays in torch.
 
-        Without a data set, solvers on several noise levels, and coefficients fitted to the network's trajectories, are
-        compared by the squared error of their samples to converged ones from the same noise. With `dataset` they are
-        compared by Fréchet distances to its images, and may start from their normal law.
+        Without a data set, solvers on several noise levels, and coefficients that are fitted to the network's
+        trajectories or learned through it, are compared by the squared error of their samples to converged ones from
+        the same noise. With `dataset` they are compared by Fréchet distances to its images, and may start from their
+        normal law.
 
-        `budget` bounds the evaluations. With "minutes", or without a data set with a sufficient budget, levels and
-        coefficients are also learned through the network. The result is the best plain sampler from noise unless the
-        gain of another is clear on other samples. `plan.info` has every try, and the gain as `ratio` and
+        `budget` is a number of evaluations, or seconds as "90 s". By default it is what the search takes, without a
+        data set at most about a minute, or 4000 evaluations. Levels and coefficients are learned if it suffices:
+        `learn` leaves that out if False, and raises the default budget if True. A plain sampler is the result unless
+        the gain of another is clear on other samples. `plan.info` has every try, and the gain as `ratio` and
         `ratio_stderr`. With a `name` the server stores the plan. It is for the guidance that is given here.
 
         >>> plan = client.few("digits", nfe=3, samples=64, progress=False)
         >>> client.sample("digits", n=4, plan=plan).nfe.tolist()
         [3, 3, 3, 3]
         """
-        request = {"model": model, "nfe": nfe, "dataset": dataset, "name": name, "seed": seed, **budget_fields(budget)}
+        request = {"model": model, "nfe": nfe, "dataset": dataset, "name": name, "seed": seed}
+        request |= budget_fields(budget, learn)
         plan = Plan.whole(self.call("MakePlan", show="few" if progress else None, **request, **options))
         if progress:
             print(plan.told)
@@ -104,14 +109,21 @@ class Plans(Schedules):
         self.call("DeletePlan", plan=plan)
 
 
-def budget_fields(budget: int | str | None) -> dict[str, Any]:
-    """The fields of a search for a budget: a number of evaluations, "minutes" to learn, or None."""
-    if budget in (None, "minutes"):
-        return {"learn": budget is not None}
+def budget_fields(budget: int | str | None, learn: bool | None) -> dict[str, Any]:
+    """The fields of a search for a budget, a number of evaluations or seconds as "90 s", and for `learn`."""
+    fields: dict[str, Any] = {} if learn is None else {"learn": learn}
+    if budget is None:
+        return fields
+    if budget == "minutes":
+        raise BadRequestError("budget minutes is gone since 0.1: levels and coefficients are learned without it")
+    if isinstance(budget, str) and (found := re.fullmatch(r"(\d+\.?\d*|\.\d+) ?s", budget)) and float(found[1]) > 0:
+        return fields | {"seconds": float(found[1])}
     try:
         count = 0 if isinstance(budget, bool | str) else operator.index(budget)
     except TypeError:
         count = 0
     if count < 1:
-        raise BadRequestError(f"budget must be a number of evaluations, at least 1, or minutes, got {budget!r}")
-    return {"budget": count}
+        raise BadRequestError(
+            f'budget must be a number of evaluations, at least 1, or seconds, such as "90 s", got {budget!r}'
+        )
+    return fields | {"budget": count}

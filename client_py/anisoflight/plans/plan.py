@@ -310,11 +310,13 @@ class Plan:
     def takes_unit_noise(self, network: Network) -> bool:
         """Whether the first evaluation may be one of unit noise, as in pipelines that do not scale their input.
 
-        It may if the plan begins at noise alone, at σ ≥ 70, and the network's input is x/√(1 + σ²) or x/(1 + σ).
+        It may if the plan begins at noise of the first level alone, at σ ≥ 70, and the network's input is x/√(1 + σ²)
+        or x/(1 + σ).
         """
         starts = [self.for_label(label) for label in self.labels] or [self]
-        levels = [sigma for plan in starts for sigma in plan.evaluations[0].sigmas.tolist()]
-        return self.law is None and all(s >= _HIGH and abs(s * network.scale(s) - 1) <= 1 / _HIGH for s in levels)
+        firsts = [pair for one in starts for pair in zip(one.init, one.evaluations[0].sigmas.tolist(), strict=True)]
+        high = all(s >= _HIGH and abs(s * network.scale(s) - 1) <= 1 / _HIGH for _, s in firsts)
+        return self.law is None and high and all(abs(init / s - 1) < 1e-3 for init, s in firsts)
 
     def scheduler(self, pipe: Any, *others: Plan) -> Any:
         """The plan as a scheduler of diffusers, for the network of a pipeline: `pipe.scheduler = plan.scheduler(pipe)`.

@@ -48,6 +48,7 @@ def few(
     *,
     labels: Any = None,
     budget: int | str | None = None,
+    learn: bool | None = None,
     client: Client | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -59,20 +60,20 @@ def few(
     shape is that of one sample, (D,) or (C, *axes) with one to three axes: by default that of `data`, else
     `denoiser.shape`. Samples are drawn under the denoiser's conditions.
 
-    Without `data`, solvers on several noise levels, and coefficients fitted to the denoiser's trajectories, are
-    compared by the squared error of their samples to converged ones from the same noise. With `data` [N, *shape],
-    images in the denoiser's units, they are compared by Fréchet distances to these, and may start from their normal
-    law. `labels` [N] are then the rows of the images' conditions.
+    Without `data`, solvers on several noise levels, and coefficients that are fitted to the denoiser's trajectories or
+    learned through it, without its derivatives, are compared by the squared error of their samples to converged ones
+    from the same noise. With `data` [N, *shape], images in the denoiser's units, they are compared by Fréchet distances
+    to these, and may start from their normal law. `labels` [N] are then the rows of the images' conditions.
 
     `features(x_0)` [B, F] are what distances are measured on: a decoder's pictures, layers of a classifier. By default
     they are the values, and with data low frequencies, edges and the responses of random filters.
 
-    `budget` bounds the evaluations of single rows; a guided denoiser takes two per sample. By default it is 4000 for
-    samples without data, or the least that suffices, and with data what 1024 samples of each sampler need. With
-    "minutes", or without data with a sufficient budget, levels and coefficients are also learned through the denoiser,
-    without its derivatives. The cost is printed first. Ctrl-C ends the search with the best so far. The result is the
-    best plain sampler from noise unless the gain of another is clear on other latents. `plan.info` has every try, the
-    gain as `ratio` and `ratio_stderr`, evaluations and seconds.
+    `budget` is a number of evaluations of single rows, of which a guided denoiser takes two per sample, or seconds as
+    "90 s". By default it is, with data, what 1024 samples of each sampler need, and without about a minute, or 4000
+    evaluations if these take longer. Levels and coefficients are learned if it suffices: `learn` leaves that out if
+    False, and raises the default budget if True. The cost is printed first. Ctrl-C ends the search with the best so
+    far. A plain sampler is the result unless the gain of another is clear on other latents. `plan.info` has every try,
+    the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search uses a server: `client`, or a new one. Options are those of OfferNetwork in docs/wire.md: solvers,
     samples, sigma_min, sigma_max. The last two are by default 0.002 and 80 times the root mean square of x_0,
@@ -104,7 +105,7 @@ def few(
     request: dict[str, Any] = {
         "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
-        **budget_fields(budget), "each": denoiser.evaluations_per_call,
+        **budget_fields(budget, learn), "each": denoiser.evaluations_per_call,
         "sigma_min": ends[0] / unit, "sigma_max": ends[1] / unit,
     }  # fmt: skip
     request |= {"levels": [level / unit for level in levels]} if levels else {}
@@ -189,7 +190,7 @@ def _in_units(plan: Plan, unit: float) -> Plan:
         for stage in itertools.chain(part["stages"], *part.get("tails", [])):
             stage["beta"] = [[of_flow * weight for weight in row] for row in stage["beta"]]
     for tried in [report["chosen"], report["against"], *report["tries"]]:
-        tried["sigma_max"] *= unit
+        tried |= {name: unit * tried[name] for name in ("sigma_max", "deviation") if name in tried}
     levels = re.compile(r"(?<=from sigma )[\d.e+-]+")
     report["summary"] = levels.sub(lambda found: f"{unit * float(found[0]):.4g}", report["summary"])
     if (law := plan.law) is not None:

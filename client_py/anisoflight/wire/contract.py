@@ -126,12 +126,13 @@ FIELDS = {
         dataset: str, default none. Data set to compare samples with.
         samples: int, default 1024. With dataset: samples of each, and held back.
         nfe: int, required. Largest number of network evaluations.
-        solvers: Sequence[str], default ipndm, dpmpp2m, unipc. List of solvers to try: ab, deis, dpmpp2m, dpmpp3m,
-            dpmpp3m_taylor, euler, heun, ipndm, ipndm_v, unipc.
-        budget: int, default with images as many as the samples need, without images 4000, or more if the search needs
-            more. Largest number of evaluations.
-        learn: bool. Learn levels and coefficients through the network, too, with a default budget that suffices for
-            it; without images they are learned whenever the budget suffices.
+        solvers: Sequence[str], default ipndm, dpmpp2m, unipc, deis. List of solvers to try: ab, deis, dpmpp2m,
+            dpmpp3m, dpmpp3m_taylor, euler, heun, ipndm, ipndm_v, unipc.
+        budget: int, default what the samples of each need, or without images as many as the network makes in a
+            minute, at least 4000. Largest number of evaluations.
+        seconds: float. In place of budget, about the seconds that the evaluations may take.
+        learn: bool, default if the budget suffices, and true raises the default budget so that it does. Learn levels
+            and coefficients through the network, too.
         seed: int, default 0. Seed of the samples.
         guidance: float, default 1: none. Scale s in D₀ + s (D₁ − D₀): D₁ is the model's, D₀ the guide's.
         guidance_interval: Sequence[float], default all. Noise levels with guidance, above the first and up to the

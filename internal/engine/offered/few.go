@@ -62,7 +62,8 @@ func (s *session) work(ctx context.Context) (err error) {
 	}
 	set := search.Settings{
 		NFE: s.req.NFE, Solvers: s.req.Solvers, Samples: s.req.Samples, Budget: s.req.Budget / s.req.Each,
-		Seed: s.req.Seed, G0: s.known.G0(), T: highest, Times: s.req.Times, Levels: s.req.Levels,
+		Seconds: s.req.Seconds,
+		Seed:    s.req.Seed, G0: s.known.G0(), T: highest, Times: s.req.Times, Levels: s.req.Levels,
 		Learn: s.req.Learn, Label: plans.Labels(nil, s.req.Labels, s.req.Seed), Progress: progress,
 		Planned: func(evaluations int) { s.evaluations = evaluations },
 	}

@@ -244,7 +244,7 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone, err := search.Paired(t.Context(), m, search.Settings{
-		NFE: 5, Solvers: solvers, G0: 1e-9, T: 6400, Label: none,
+		NFE: 5, Solvers: solvers, G0: 1e-9, T: 6400, Label: none, Learn: new(bool), Budget: 4500,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 	for request, want := range map[string]*search.FewResult{
 		`{"shape":[4,4,1],"images":200,"nfe":3,"samples":64,"solvers":["ipndm","dpmpp2m"],"levels":` + string(levels) +
 			`}`: among,
-		`{"shape":[4,4,1],"nfe":5,"solvers":["ipndm","dpmpp2m"]}`: alone,
+		`{"shape":[4,4,1],"nfe":5,"budget":4500,"learn":false,"solvers":["ipndm","dpmpp2m"]}`: alone,
 	} {
 		c := offer(t, m, images, request)
 		end := c.answerAll(-1)
@@ -296,12 +296,12 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 // A client that ends has the best so far, or an error if nothing was measured.
 func TestOfferedSearchEndsEarly(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
-	c := offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
+	c := offer(t, m, nil, `{"shape":[4,4,1],"nfe":5,"budget":4500}`)
 	end := c.answerAll(12)
-	if end["complete"] != false || end["plan"] == nil || len(end["plan"].(*api.Plan).Info.(*api.Few).Tries) != 9 {
+	if end["complete"] != false || end["plan"] == nil || len(end["plan"].(*api.Plan).Info.(*api.Few).Tries) != 11 {
 		t.Errorf("after twelve answers: %v", end)
 	}
-	c = offer(t, m, nil, `{"shape":[4,4,1],"nfe":5}`)
+	c = offer(t, m, nil, `{"shape":[4,4,1],"nfe":5,"budget":4500}`)
 	if err := c.x.Begin(t.Context(), c.take); err != nil {
 		t.Fatal(err)
 	}

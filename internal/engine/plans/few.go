@@ -72,7 +72,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta))
 	}
 	set := search.Settings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: ownSchedule.T(),
-		Label: Labels(d, m.Shape.Labels, req.Seed), Learn: req.Learn, Budget: req.Budget, Progress: progress,
+		Label: Labels(d, m.Shape.Labels, req.Seed), Learn: req.Learn, Budget: req.Budget,
+		Seconds: req.Seconds, Progress: progress,
 		Planned: func(n int) { evaluations = n },
 	}
 	found, err := searched(ctx, network, d, set)
@@ -209,8 +210,11 @@ func describeTry(c *search.Candidate) api.FewTry {
 		Solver: c.Solver, NFE: c.Plan.NFE, SigmaMax: c.SigmaMax, Start: api.StartStandard, Levels: c.Levels,
 		Samples: c.Samples, FewDistances: describeDistances(c.Distances), ODEError: c.ODEError,
 	}
-	if c.Matched {
+	switch {
+	case c.Matched:
 		out.Start = api.StartMatched
+	case c.Deviation != 0:
+		out.Start, out.Deviation = api.StartScaled, c.Deviation
 	}
 	if c.HeldOut != nil {
 		distances := describeDistances(c.HeldOut)

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -20,22 +21,22 @@ func TestDescribeFew(t *testing.T) {
 		}
 	}
 	plain, other := try("ipndm", false, 1), try("local", true, 2)
+	tries := []*search.Candidate{other, plain}
 	for says, r := range map[string]search.FewResult{
-		"no try did better than this plain sampler from noise alone; on the samples of the choice the next, local": {
-			Chosen: plain, Against: plain, Tries: []*search.Candidate{plain, other},
+		"no try is clearly better than this plain sampler": {Chosen: plain, Against: plain, Tries: tries},
+		"the only try": {Chosen: plain, Against: plain, Tries: tries[1:]},
+		"no try is clearly better than this plain sampler; of the others the best is ipndm from sigma 80 (": {
+			Chosen: other, Against: plain, Tries: tries,
 		},
-		"no try is clearly better than this plain sampler from noise alone; the best, local": {
-			Chosen: plain, Against: plain, Tries: []*search.Candidate{other, plain},
-		},
-		"better than ipndm from sigma 80 (standard start, polynomial), the best plain sampler from noise alone": {
-			Chosen: other, Against: plain, Tries: []*search.Candidate{other, plain},
+		"better than the best plain sampler, ipndm from sigma 80 (standard start, polynomial), with 0.5 ± 0.05 times its": {
+			Chosen: other, Against: plain, Tries: tries, Gain: search.Gain{Change: math.Log(0.5), Stderr: 0.1},
 		},
 	} {
 		f := Describe("tiny", &r)
 		if !strings.HasPrefix(f.Summary, f.Chosen.Solver+" from sigma 80 (") || !strings.Contains(f.Summary, says) {
 			t.Errorf("summary %q, want %q", f.Summary, says)
 		}
-		if f.Ratio != 1 || f.Chosen.Held == nil || f.Against.Start != api.StartStandard || f.Chosen.ODEError != 0.5 {
+		if math.Abs(math.Log(f.Ratio)-r.Gain.Change) > 1e-12 || f.Chosen.Held == nil || f.Against.Start != api.StartStandard || f.Chosen.ODEError != 0.5 {
 			t.Errorf("%+v", f)
 		}
 		for i, q := range f.Tries {
