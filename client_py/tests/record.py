@@ -37,7 +37,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "cosine": {"kind": "cosine", "T": 400},
     "start": {"kind": "start", "dataset": "blocks", "sigma_max": 10},
 }
-FEW = {"model": "exact", "dataset": "blocks", "nfe": 4, "samples": 128, "solvers": ["ipndm", "dpmpp2m"]}
+FEW = {"model": "exact", "dataset": "blocks", "nfe": 4, "samples": 128, "solvers": ["ipndm", "dpmpp2m"], "learn": False}
 MEASURED = ["seconds", "gflops", "mfu"]  # columns of a run's rows that no two runs share
 
 

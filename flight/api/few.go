@@ -65,7 +65,7 @@ type FewTry struct {
 	// law of the images.
 	Start     string  `json:"start"`
 	Deviation float64 `json:"deviation,omitempty"` // of a scaled start
-	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, or polynomial 3 with ρ = 3;
+	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, polynomial 4 or 3 with these;
 	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
 	// coefficients; log-snr; or times, evenly spaced in the network's time.
 	Levels string `json:"levels"`

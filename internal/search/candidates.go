@@ -45,7 +45,7 @@ type Candidate struct {
 	Matched  bool // starts from the law of the data; else from noise alone
 	// Deviation is that of the noise which a start is made of, if it is not SigmaMax; else 0.
 	Deviation float64
-	Levels    string // polynomial, polynomial 3: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	Levels    string // polynomial, or with ρ: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	// Samples is the number that the distances are of: fewer than all if the candidate was dropped early.
 	Samples int
 	Distances
@@ -88,7 +88,7 @@ func (f *fewStepSearch) tooLow(halving int) bool {
 var rules = []struct {
 	levels string
 	rho    float64
-}{{solver.GridPolynomial, schedule.EDMRho}, {"polynomial 3", 3}}
+}{{solver.GridPolynomial, schedule.EDMRho}, {"polynomial 4", 4}, {"polynomial 3", 3}}
 
 // noiseCandidates returns samplers that use nothing of the data: from noise at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.

@@ -167,17 +167,13 @@ const (
 // nothing was fitted, or the samples are not finite, it returns none.
 func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
 	s.Progress.Begin("learn", share, s.allowed)
-	isFit := func(c *Candidate) bool { return c.fit != nil }
-	best := slices.IndexFunc(ranked, isFit)
-	if best < 0 {
+	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })
+	if len(fits) == 0 {
 		return nil, nil
 	}
-	start := slices.IndexFunc(ranked, func(c *Candidate) bool { return isFit(c) && c.scaled() })
-	for i, from := range []*Candidate{ranked[max(start, 0)], ranked[best]} {
-		if i == 0 && start < 0 {
-			from = ranked[best]
-		}
-		if i == 1 && len(out) > 0 && out[0].score() < from.score() {
+	first := fits[max(0, slices.IndexFunc(fits, (*Candidate).scaled))]
+	for i, from := range []*Candidate{first, fits[0]} {
+		if len(out) > 0 && out[0].score() < from.score() {
 			break
 		}
 		c, err := from.fit.learned(learning{i == 1, lowestOf(s.G0), &s.allowed, s.Progress.Add})
@@ -332,8 +328,9 @@ func (f *fewStepSearch) evaluations() int {
 	}
 	candidates += len(f.Solvers) * each * (levelHalvings + matchedHalvings - firstMatched + 1)
 	second := f.secondRound()
-	samples := candidates*first + (secondRoundCandidates+families)*(second-first) +
-		(finalCandidates+families)*(f.Samples-second) + families*f.Samples
+	const champions = families - 1 // none is from noise of a fitted deviation
+	samples := candidates*first + (secondRoundCandidates+champions)*(second-first) +
+		(finalCandidates+champions)*(f.Samples-second) + champions*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
 }
 

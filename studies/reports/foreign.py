@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 HIGHEST = 80.0
 SIGMAS, RHOS = (80, 40, 20, 10), (7, 4, 3)
-SAME, OTHER, COUNT = 8_000_000, 9_000_000, 256
+SAME, OTHER, COUNT = 10_000_000, 11_000_000, 256
 """First seeds of the samples that are judged and of the converged ones that they are compared with; their number."""
 CONVERGED = 48
 """Steps of converged samples, by iPNDM-4 on EDM's levels."""
