@@ -36,9 +36,8 @@ type ScheduleGradient struct {
 // images, the server asks for all of them first and compares samples with them, otherwise with the network's converged
 // samples from the same latents.
 //
-// Progress has evaluations, the most that the search will make. The last reply has the event found, and plan, the
-// [Plan]
-// with its law and its report as info. The server stores nothing.
+// Progress has evaluations, the most that the search will make. The last reply has the event found, and plan,
+// the [Plan] with its law and its report as info. The server stores nothing.
 //
 // Rows in: values float64, the numbers of an answer, in one batch or several. Rows out, one batch per question: image
 // int64, label int32, noise uint64 (a seed), g float64, the noise variance.

@@ -1,10 +1,8 @@
 package api
 
-import (
-	"fmt"
-)
+import "fmt"
 
-// Summarize sets Summary.
+// Summarize sets Summary from the other fields.
 func (f *Few) Summarize() {
 	describe := func(q FewTry) string {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
@@ -43,11 +41,11 @@ type Few struct {
 	// Stopped is true if the search was ended early. Chosen is then Tries[0], and Ratio is 1 unless it was measured.
 	Stopped bool `json:"stopped,omitempty"`
 	// Chosen is, of the best of each family from the simplest on, the last that is better than the one chosen before by a
-	// standard error on samples held back. Against is the best plain sampler there, other than Chosen if there is one.
+	// standard error on samples held back. Against is the best plain sampler there of a simpler family, or Chosen.
 	Chosen  FewTry   `json:"chosen"`
 	Against FewTry   `json:"against"`
 	Tries   []FewTry `json:"tries"` // all candidates, the best first; those dropped early are last
-	// Ratio is the distance of Tries[0] over that of Against, means over features as they rank, on samples held back, with
+	// Ratio is the distance of Chosen over that of Against, means over features as they rank, on samples held back, with
 	// its jackknife error. It is 1 if the two are the same.
 	Ratio       float64 `json:"ratio"`
 	RatioStderr float64 `json:"ratio_stderr"`
@@ -65,8 +63,8 @@ type FewTry struct {
 	// law of the images.
 	Start     string  `json:"start"`
 	Deviation float64 `json:"deviation,omitempty"` // of a scaled start
-	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, polynomial 4 or 3 with these;
-	// gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
+	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, polynomial 4 or 3, with
+	// that ρ; gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
 	// coefficients; log-snr; or times, evenly spaced in the network's time.
 	Levels string `json:"levels"`
 	// Samples is the number of samples measured, fewer than the request's if the candidate was dropped early.
@@ -87,6 +85,7 @@ type FewDistances struct {
 	Edges       float64 `json:"edges,omitzero"`
 	Responses   float64 `json:"responses,omitzero"`
 	// Distance replaces them if the caller has features of its own, or no images. Without images it is the squared
-	// difference to the network's converged samples, a geometric mean over latents, over the mean square of the samples.
+	// difference to the network's converged samples, over the mean square of the samples. Over latents it is
+	// the geometric mean of the mean and the geometric mean.
 	Distance float64 `json:"distance,omitzero"`
 }

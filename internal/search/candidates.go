@@ -35,6 +35,9 @@ const (
 	fittedName = "fitted"
 )
 
+// learnedLevels names the levels that are learned.
+const learnedLevels = "learned"
+
 // Candidate is a sampler that a search may choose. Distances are squared Fréchet distances to the data, less those of
 // as many images of it, divided by the variance of their features.
 type Candidate struct {
@@ -84,11 +87,14 @@ func (f *fewStepSearch) tooLow(halving int) bool {
 	return halving > 0 && f.halvedLevel(halving) <= 2*lowestOf(f.G0)
 }
 
-// rules are the exponents ρ of EDM's rule by the names of the levels.
-var rules = []struct {
+// rule is EDM's rule with an exponent ρ, by the name of its levels.
+type rule struct {
 	levels string
 	rho    float64
-}{{solver.GridPolynomial, schedule.EDMRho}, {"polynomial 4", 4}, {"polynomial 3", 3}}
+}
+
+// rules are those that are tried.
+var rules = []rule{{solver.GridPolynomial, schedule.EDMRho}, {"polynomial 4", 4}, {"polynomial 3", 3}}
 
 // noiseCandidates returns samplers that use nothing of the data: from noise at the highest level, at a quarter of it,
 // and at its halves down to leastNoise.
@@ -133,41 +139,50 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 }
 
 // onRules returns each solver on EDM's rule from a noise level, with the exponent that suits the Gaussian of the data
-// better, or with each if levels are given.
+// best, or with each if levels are given.
 func (f *fewStepSearch) onRules(sigma float64, matched bool) (out []*Candidate, err error) {
 	law := f.images.Spectrum
 	if matched {
 		law = f.law
 	}
 	for _, name := range f.Solvers {
-		least, first := math.Inf(1), len(out)
-		for _, rule := range rules {
+		tried := rules
+		if f.Levels == nil {
+			if tried, err = f.bestRule(name, sigma, law); err != nil {
+				return nil, err
+			}
+		}
+		for _, rule := range tried {
 			c, err := f.onPolynomial(name, sigma, rule.rho, rule.levels)
 			if err != nil {
 				return nil, err
 			}
-			if c == nil {
-				continue
-			}
-			if f.Levels != nil {
+			if c != nil {
 				out = append(out, c)
-				continue
-			}
-			set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rule.rho}}
-			path, err := schedule.EDM(sigma*sigma, f.G0)
-			if err != nil {
-				return nil, err
-			}
-			report, err := law.BenchSampler(basis.None(f.h, f.w), set, path)
-			if err != nil {
-				return nil, err
-			}
-			if report.W2 < least {
-				least, out = report.W2, append(out[:first], c)
 			}
 		}
 	}
 	return out, nil
+}
+
+// bestRule returns the rule, one of rules, on which a solver from a noise level is closest to a Gaussian.
+func (f *fewStepSearch) bestRule(name string, sigma float64, law *gaussian.Spectrum) (best []rule, err error) {
+	path, err := schedule.EDM(sigma*sigma, f.G0)
+	if err != nil {
+		return nil, err
+	}
+	least := math.Inf(1)
+	for i, rule := range rules {
+		set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rule.rho}}
+		report, err := law.BenchSampler(basis.None(f.h, f.w), set, path)
+		if err != nil {
+			return nil, err
+		}
+		if report.W2 < least {
+			least, best = report.W2, rules[i:i+1]
+		}
+	}
+	return best, nil
 }
 
 // onGaussian returns the solver that is closest to the data's Gaussian from a noise level, on the levels that suit it

@@ -176,7 +176,9 @@ func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate
 		if len(out) > 0 && out[0].score() < from.score() {
 			break
 		}
-		c, err := from.fit.learned(learning{i == 1, lowestOf(s.G0), &s.allowed, s.Progress.Add})
+		c, err := from.fit.learned(learning{
+			fromFit: i == 1, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
+		})
 		if err == nil {
 			c.Matched = from.Matched
 			err = measure(c)
@@ -360,12 +362,12 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err = found.rank(all, err); err != nil {
 		return nil, err
 	}
-	contenders := f.contenders(found.Tries, f)
+	judged := contenders(found.Tries, f)
 	for _, c := range found.Tries {
 		c.drawn = nil
 	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.measureHeldOut(found, contenders))
+		err = found.unlessStopped(f.measureHeldOut(found, judged))
 	}
 	if err != nil {
 		return nil, err
@@ -517,7 +519,7 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 	all = slices.Clone(unfitted)
 	first := f.firstRound()
 	f.Progress.Begin("first round", shareOfFirstRound, len(all)*first*f.NFE)
-	left, err := f.race(all, []round{{first, len(all)}}, f)
+	left, err := race(all, []round{{first, len(all)}}, f)
 	if err != nil {
 		return all, err
 	}
@@ -554,8 +556,8 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 	}
 	f.Progress.Begin("last rounds", shareOfMore,
 		(secondRoundCandidates*(f.secondRound()-first)+finalCandidates*(f.Samples-f.secondRound()))*f.NFE)
-	left = f.survivors(left, secondRoundCandidates, f)
-	_, err = f.race(left, []round{{f.secondRound(), secondRoundCandidates}, {f.Samples, finalCandidates}}, f)
+	left = survivors(left, secondRoundCandidates, f)
+	_, err = race(left, []round{{f.secondRound(), secondRoundCandidates}, {f.Samples, finalCandidates}}, f)
 	return all, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/anisoflight/anisoflight/internal/sampler"
@@ -23,7 +24,7 @@ const (
 	leastGain = 0.03
 	// learnRows is the number of trajectories to learn from, and of those that decide when to end.
 	learnRows = 32
-	// learnStarts is the number of fits that are learned from.
+	// learnStarts is the most samplers that are learned.
 	learnStarts = 2
 	// The damping of a step begins at firstDamping. It is divided by lessDamping, down to leastDamping, after a step that
 	// gains, and multiplied by moreDamping after each.
@@ -38,14 +39,17 @@ const (
 const (
 	level    = iota // ln σ, at which the network is evaluated
 	ofStart         // ln of the standard deviation of the first state
-	ofState         // weight of x_i
-	ofImage         // of D_i
+	ofState         // what is added to the weights of x_i in all parts
+	ofImage         // to those of D_i
 	ofBefore        // of D_{i−1}
 	_               // of x_{i−1}
 	_               // of D_{i−2}
 	_               // of x_{i−2}
 	numbersOfStep
 )
+
+// historyOf returns how many numbers of step i are of evaluations before its own.
+func historyOf(i int) int { return 2 * min(i, 2) }
 
 // stepNumbers are the numbers of a sampler, by step and kind.
 type stepNumbers [][numbersOfStep]float64
@@ -63,12 +67,12 @@ type stepNumbers [][numbersOfStep]float64
 type learner struct {
 	*fitter
 	learning
-	highest      float64              // level at which the network is evaluated
+	highest      float64              // level at which the network may be evaluated
 	trajectories sampler.Trajectories // to learn from, and as many that decide when to end
 	rows         int                  // of the former
 	numbers      [][2]int             // which are learned, by step and kind
 	columns      sampler.Columns
-	from         solver.Coefficients // to whose weights in all parts the numbers are added
+	from         solver.Coefficients // to whose weights the numbers are added
 }
 
 // learned returns a sampler that is learned on the trajectories of the fit. It returns ErrNotFinite if there is none.
@@ -97,8 +101,10 @@ func (f *fitter) learned(how learning) (*Candidate, error) {
 
 // learning says how a sampler is learned.
 type learning struct {
-	fromFit  bool    // begins with the coefficients of the fit, else with DPM-Solver++(2M) on its levels
-	lowest   float64 // level at which the network is evaluated
+	// fromFit begins with the coefficients of the fit, else with DPM-Solver++(2M) on its levels, which reaches half the
+	// error where one set of weights is good for all parts.
+	fromFit  bool
+	lowest   float64 // level at which the network may be evaluated
 	allowed  *int    // evaluations that are left
 	progress func(evaluations int)
 }
@@ -116,30 +122,15 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 		*how.allowed -= evaluations
 		how.progress(evaluations)
 	}
-	if l.from = f.fitted; !how.fromFit {
-		plain, err := solver.New(solver.Settings{
-			Solver: "dpmpp2m", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: f.fitted.Sigma},
-		}, f.schedule, 0)
-		if err != nil {
-			return k, err
-		}
-		l.from.Weights = solver.Weights{}
-		parts := len(f.base.Alpha[0])
-		for i, st := range plain.Stages {
-			beta := make([]float64, 2+2*min(i, 2))
-			beta[0] = st.Beta[0][0]
-			if i > 0 {
-				copy(beta[2:], st.Beta[0][1:])
-			}
-			l.from.Alpha = append(l.from.Alpha, slices.Repeat([]float64{st.Alpha[0]}, parts))
-			l.from.Beta = append(l.from.Beta, slices.Repeat([][]float64{beta}, parts))
-		}
+	if l.from = f.fitted; !how.fromFit { // 2M is local of order 2 without variances
+		l.from = solver.Local{Order: 2, LowerOrderFinal: true, Coordinates: f.local.Coordinates}.On(f.fitted.Sigma)
 	}
 	at := make(stepNumbers, len(l.from.Alpha))
 	for i := range at {
 		at[i][level] = math.Log(f.fitted.Sigma[i])
-		for kind := range min(numbersOfStep, ofBefore+2*i) {
-			if kind != ofStart && (i > 0 || kind != level || f.init != 0) || kind == ofStart && i == 0 && f.init != 0 {
+		for kind := range ofBefore + historyOf(i) {
+			free := kind > ofStart || kind == level && i > 0
+			if free || i == 0 && f.init != 0 { // the start is learned with its level
 				l.numbers = append(l.numbers, [2]int{i, kind})
 			}
 		}
@@ -162,7 +153,7 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 func roundEvaluations(n int) int {
 	all := (learnTrials+4)*n + 1
 	for i := range n {
-		all += (4+2*min(i, 2))*(n-1-i) + 1
+		all += (4+historyOf(i))*(n-1-i) + 1
 	}
 	return all + n
 }
@@ -189,12 +180,10 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 		alpha, beta := make([]float64, parts), make([][]float64, parts)
 		for p := range parts {
 			alpha[p] = l.from.Alpha[i][p] + step[ofState]
-			beta[p] = make([]float64, 2+2*min(i, 2))
+			beta[p] = make([]float64, 2+historyOf(i)) // in the order of plans with states: D_i, x_i, D_{i−1}, …
 			copy(beta[p], l.from.Beta[i][p])
 			beta[p][0] += step[ofImage]
-			for k := range beta[p][2:] {
-				beta[p][2+k] += step[ofBefore+k]
-			}
+			floats.Add(beta[p][2:], step[ofBefore:][:historyOf(i)])
 			if i == 0 {
 				beta[p] = beta[p][:1]
 			}

@@ -34,8 +34,6 @@ const (
 	// those of usualLatents.
 	defaultBudget, defaultSeconds = 4000, 60
 	usualLatents                  = 64
-	// learnedLevels names the levels that are learned.
-	learnedLevels = "learned"
 )
 
 // pairedSearch is one search without images.
@@ -50,9 +48,9 @@ type pairedSearch struct {
 
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents. It tries plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
-// coefficients learned through the network. Distances are squared errors, a geometric mean over the latents, divided by
-// the mean square of the samples. The best is chosen if its gain over the best of each simpler family is clear on
-// held-out latents. Errors are *BudgetError, ErrNotFinite, or those of network.
+// coefficients learned through the network. Distances are squared errors over the mean square of the samples: see
+// distance. Of the best of each family the simplest is chosen unless the gain of another is clear on held-out latents.
+// Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
 	f := &pairedSearch{searcher: newSearcher(network, set), ctx: ctx}
 	var err error
@@ -76,7 +74,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 		return found, err
 	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.measureHeldOut(found, f.contenders(found.Tries, f)))
+		err = found.unlessStopped(f.measureHeldOut(found, contenders(found.Tries, f)))
 	}
 	if err != nil {
 		return found, err
@@ -131,7 +129,9 @@ func (f *pairedSearch) mostLatents() int {
 
 // cost returns the most evaluations of a search with a number of latents, except to learn.
 func (f *pairedSearch) cost(latents int, learn bool) int {
-	plans := mostPlain + 1 + 3*2*pairedFits + mostFinal + 2 + 3 // on all latents, the best of families included
+	// The plans that follow so many latents: plain ones, fits in two parts, on twice as many and then measured, finalists,
+	// and those that are judged. The best of families add to the best of all.
+	plans := (mostPlain + 1) + 3*2*pairedFits + (mostFinal + 2) + 3
 	if learn {
 		plans += learnStarts + 2
 	}
@@ -260,7 +260,7 @@ func (f *pairedSearch) rankCandidates(ctx context.Context) (all []*Candidate, er
 	}
 	first := firstRound(f.latents)
 	f.Progress.Begin("plain", 300, len(all)*first*f.NFE+mostPlain*(f.latents-first)*f.NFE)
-	left, err := f.race(all, []round{{first, len(all)}, {f.latents, mostPlain}}, f)
+	left, err := race(all, []round{{first, len(all)}, {f.latents, mostPlain}}, f)
 	if rank(all); err != nil {
 		return all, err
 	}
@@ -293,7 +293,7 @@ func (f *pairedSearch) rankCandidates(ctx context.Context) (all []*Candidate, er
 			return all, err
 		}
 	}
-	_, err = f.race(f.survivors(left, mostFinal, f), []round{{2 * f.latents, mostFinal}}, f)
+	_, err = race(survivors(left, mostFinal, f), []round{{2 * f.latents, mostFinal}}, f)
 	return all, err
 }
 

@@ -16,17 +16,16 @@ const (
 	families
 )
 
-// Share of the standard error by which a candidate may be worse than the leader of its round and stay.
+// confidence is the number of standard errors of their difference from which a candidate is clearly worse than another.
 const confidence = 2
 
-// race measures candidates on more and more latents, all on the same. A candidate leaves after a round if it is worse
-// than the leader by more than two standard errors of the difference, or is not among the best `most` of the next
-// round. The best of each family stays to the end. It returns those that stay.
-func (s *searcher) race(all []*Candidate, rounds []round, j judge) ([]*Candidate, error) {
+// race measures candidates on more and more latents, all on the same. A candidate leaves after a round if it is clearly
+// worse than the leader, or too many are better. The best of each family stays to the end. It returns those that stay.
+func race(all []*Candidate, rounds []round, j judge) ([]*Candidate, error) {
 	left := slices.Clone(all)
 	for i, r := range rounds {
 		if i > 0 {
-			left = s.survivors(left, r.most, j)
+			left = survivors(left, r.most, j)
 		}
 		for _, c := range left {
 			if err := j.measure(c, r.samples); err != nil {
@@ -51,7 +50,7 @@ type judge interface {
 }
 
 // survivors returns those of ranked candidates that go on.
-func (s *searcher) survivors(ranked []*Candidate, most int, j judge) (out []*Candidate) {
+func survivors(ranked []*Candidate, most int, j judge) (out []*Candidate) {
 	var seen [families]bool
 	for i, c := range ranked {
 		champion := !seen[c.family()]
@@ -94,7 +93,7 @@ func champions(ranked []*Candidate) (out []*Candidate) {
 
 // contenders returns the champions of ranked candidates that are judged on held-out latents: those that are not clearly
 // worse than the first, the best plain one, and the one from noise, which needs neither data nor a search.
-func (s *searcher) contenders(ranked []*Candidate, j judge) (out []*Candidate) {
+func contenders(ranked []*Candidate, j judge) (out []*Candidate) {
 	plain := slices.IndexFunc(ranked, (*Candidate).plain)
 	for _, c := range champions(ranked) {
 		gain := j.gain(c, ranked[0])

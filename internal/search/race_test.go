@@ -47,8 +47,7 @@ func TestRaceKeepsTheBest(t *testing.T) {
 		best, poor := all[7], &Candidate{Plan: &solver.Plan{}, Solver: fittedName, Levels: learnedLevels}
 		all = append(all, poor)
 		d.means[best], d.means[poor] = 0, 5
-		s := &searcher{}
-		left, err := s.race(all, []round{{8, len(all)}, {64, 16}, {256, 4}}, d)
+		left, err := race(all, []round{{8, len(all)}, {64, 16}, {256, 4}}, d)
 		if err != nil || !slices.Contains(left, poor) || len(left) > 4+families {
 			t.Fatalf("seed %d: %d are left, %v", seed, len(left), err)
 		}
@@ -89,7 +88,7 @@ func TestSurvivorsAreNotClearlyWorse(t *testing.T) {
 		all = append(all, c)
 	}
 	rank(all)
-	left := (&searcher{}).survivors(all, 16, drawn{})
+	left := survivors(all, 16, drawn{})
 	if len(left) != 2 || left[1].squares[0] == 1.1 {
 		t.Errorf("%d are left", len(left))
 	}

@@ -32,6 +32,7 @@ from anisoflight.torch import Denoiser
 from anisoflight.torch import few as search
 from studies.reports import foreignpage as page
 from studies.reports import rivals
+from studies.reports.page import measured
 from studies.reports.real import DOCS
 from studies.reports.rivals import END, SOLVERS, TUNING, Sampler, Study
 
@@ -97,7 +98,7 @@ class Galaxies:
 class Foreign(Study):
     """A network of others, as the study of rivals has networks of ours."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # for `kept`: each is of its own
 
     def plan(self, schedule: str, **options: Any) -> anisoflight.Plan:
         return self.client.plan(schedule, sigma_min=END, sigma_max=HIGHEST, **options)
@@ -124,7 +125,7 @@ def afs(study: Study, nfe: int) -> Iterator[Sampler]:
 def levels(study: Study, nfe: int) -> Iterator[Sampler]:
     for name in ("DPM-Solver++(2M)", "UniPC"):
         begin = np.log([stage.sigma for stage in study.rule(name, nfe, HIGHEST).evaluations[1:]])
-        build = partial(rivals._on_levels, study, name, HIGHEST)
+        build = partial(rivals.on_levels, study, name, HIGHEST)
         yield rivals.learn(study, name, build, begin, HIGHEST, LEARNING)
 
 
@@ -141,11 +142,11 @@ METHODS: dict[str, Callable[[Study, int], Iterator[Sampler]]] = {
 }  # fmt: skip
 
 
-def few(study: Foreign, nfe: int, **options: Any) -> dict[str, Any]:
+def few(study: Foreign, nfe: int) -> dict[str, Any]:
     """What the product finds without options, except that the networks' highest level is known."""
     network, begun, began = study.network, study.network.evaluations, time.monotonic()
     denoiser = Denoiser(lambda x, sigma: network(x, sigma), "denoiser", dtype=np.float32)  # pyright: ignore[reportArgumentType]
-    plan = search(denoiser, nfe, study.shape[::-1], client=study.client, sigma_max=HIGHEST, progress=False, **options)
+    plan = search(denoiser, nfe, study.shape[::-1], client=study.client, sigma_max=HIGHEST, progress=False)
     chosen = plan.info["chosen"]
     told = f"{chosen['solver']}, σ_max {chosen['sigma_max']:.3g}, {chosen['start']} start, levels {chosen['levels']}"
     spent, seconds = network.evaluations - begun, time.monotonic() - began
@@ -167,6 +168,7 @@ def rival(study: Foreign, method: str, nfe: int) -> dict[str, Any]:
 
 @cache
 def kept(study: Foreign, first: int, count: int) -> Array:
+    """The converged samples of a study, made once."""
     return study.converged(first, count)
 
 
@@ -180,7 +182,7 @@ def judged(study: Foreign, sampler: Sampler | None) -> dict[str, Any]:
     axes = np.linalg.svd(flat - flat.mean(0), full_matrices=False)[2][:40]
     features: dict[str, Callable[[Array], Array]] = {
         page.COMPONENTS: lambda x: (x.reshape(len(x), -1) - flat.mean(0)) @ axes.T,
-        page.EDGES: lambda x: rivals._edges(np.moveaxis(x, 1, -1)),
+        page.EDGES: lambda x: rivals.edges(np.moveaxis(x, 1, -1)),
     }
     distances = {
         name: frechet_distance(Moments.of(of(samples)), Moments.of(of(others))) for name, of in features.items()
@@ -230,14 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)
-    try:
-        if not args.page:
-            run(args)
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on with what is left")
-        return 130
-    print(page.write(args.docs))
-    return 0
+    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
 
 
 if __name__ == "__main__":

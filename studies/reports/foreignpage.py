@@ -131,11 +131,7 @@ def _floors(found: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     for row in table.itertuples():
         here = found[found["network"] == row.network]
         floor, own = here[here["method"] == CONVERGED], here[(here["nfe"] == row.nfe) & here["method"].isin(RIVALS)]
-        out.append(
-            ", ".join(f"{floor[name].iloc[0] / own[name].min():.2f}" for name in (COMPONENTS, EDGES))
-            if len(floor)
-            else ""
-        )
+        out.append(", ".join(f"{value / own[name].min():.2f}" for name in (COMPONENTS, EDGES) for value in floor[name]))
     return out
 
 

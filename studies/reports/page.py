@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pandas as pd
@@ -59,6 +60,18 @@ class Page:
         path = self._folder / f"{self._name}.md"
         path.write_text("\n\n".join(self._blocks) + "\n", encoding="utf-8")
         return path
+
+
+def measured(run: Callable[[], None] | None, write: Callable[[], Path]) -> int:
+    """Run, unless it is None, then write the page and print its path: 0, or 130 if interrupted."""
+    try:
+        if run is not None:
+            run()
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on with what is left")
+        return 130
+    print(write())
+    return 0
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> str:

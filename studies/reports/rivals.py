@@ -38,6 +38,7 @@ from anisoflight.start import latents
 from anisoflight.subspaces import dct_rows
 from studies.features import edge_features
 from studies.reports import rivalspage as page
+from studies.reports.page import measured
 from studies.reports.real import DOCS, ROOT, references
 from studies.reports.rivalspage import MATCHED, NOISE
 
@@ -107,7 +108,7 @@ class Score:
 
     def __init__(self, images: Array) -> None:
         x = pixels.to_float(images)
-        self._features = (_frequencies, _edges, edge_features(x, filters=16, seed=1))
+        self._features = (_frequencies, edges, edge_features(x, filters=16, seed=1))
         rows = [features(x) for features in self._features]
         self._real = list(map(Moments.of, rows))
         self._bias = [_bias(part, real) for part, real in zip(rows, self._real, strict=True)]
@@ -135,7 +136,7 @@ def _frequencies(x: Array) -> Array:
     return np.einsum("ui,nijc,vj->nuvc", low, x, high, optimize=True).reshape(len(x), -1)
 
 
-def _edges(x: Array) -> Array:
+def edges(x: Array) -> Array:
     """Mean absolute differences to the next pixel, along both axes, in each quarter."""
     halves = [half for axis in (1, 2) for half in np.array_split(np.abs(np.diff(x, axis=axis)), 2, axis=1)]
     quarters = [quarter for half in halves for quarter in np.array_split(half, 2, axis=2)]
@@ -288,11 +289,11 @@ def ld3(study: Study, nfe: int) -> Iterator[Sampler]:
     """Levels that are learned through a solver with its own coefficients."""
     for sigma, name in product((80, 20), ("iPNDM-4", "DPM-Solver++(2M)", "UniPC")):
         begin = np.log([stage.sigma for stage in study.rule(name, nfe, sigma).evaluations[1:]])
-        build = partial(_on_levels, study, name, sigma)
+        build = partial(on_levels, study, name, sigma)
         yield learn(study, f"{name}, σ_max {sigma}", build, begin, sigma, few_spends(nfe) // 3)
 
 
-def _on_levels(study: Study, name: str, sigma: float, theta: Array) -> Plan | None:
+def on_levels(study: Study, name: str, sigma: float, theta: Array) -> Plan | None:
     levels = np.array([sigma, *np.exp(theta), END])
     return study.nodes(name, levels.tolist()) if _falls(levels) else None
 
@@ -428,8 +429,8 @@ def judges_of(files: Sequence[Path], images: Array) -> Judges:
     for reference in map(load_reference, files):
         features = for_calc(None, reference, Loading())
         judges[features.name] = features, reference.moments
-    edges = edge_features(pixels.to_float(images[::5]))
-    judges["edges"] = (lambda x: edges(pixels.to_float(x))), Moments.of(edges(pixels.to_float(images)))
+    random = edge_features(pixels.to_float(images[::5]))
+    judges["edges"] = (lambda x: random(pixels.to_float(x))), Moments.of(random(pixels.to_float(images)))
     return judges
 
 
@@ -446,8 +447,8 @@ def run(args: argparse.Namespace) -> None:
     with anisoflight.serve(data=args.data) as client:
         data, server = client.dataset(args.dataset), ["--server", client.location]
         judges = judges_of(references(server, args.data, args.dataset, args.count), data.images)
-        measured = partial(accuracy, judges["classifier"][0], data.images, data.labels)
-        cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": measured()})
+        read_out = partial(accuracy, judges["classifier"][0], data.images, data.labels)
+        cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": read_out()})
         score = Score(data.images[::5])
         for model in args.models:
             facts = client.call("DescribeModel", model=model)
@@ -481,14 +482,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)  # of orders and steps that are chosen here
-    try:
-        if not args.page:
-            run(args)
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on with what is left")
-        return 130
-    print(page.write(args.docs))
-    return 0
+    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
 
 
 if __name__ == "__main__":

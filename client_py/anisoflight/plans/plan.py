@@ -315,8 +315,9 @@ class Plan:
         """
         starts = [self.for_label(label) for label in self.labels] or [self]
         firsts = [pair for one in starts for pair in zip(one.init, one.evaluations[0].sigmas.tolist(), strict=True)]
-        high = all(s >= _HIGH and abs(s * network.scale(s) - 1) <= 1 / _HIGH for _, s in firsts)
-        return self.law is None and high and all(abs(init / s - 1) < 1e-3 for init, s in firsts)
+        return self.law is None and all(
+            s >= _HIGH and abs(s * network.scale(s) - 1) <= 1 / _HIGH and abs(init / s - 1) < 1e-3 for init, s in firsts
+        )
 
     def scheduler(self, pipe: Any, *others: Plan) -> Any:
         """The plan as a scheduler of diffusers, for the network of a pipeline: `pipe.scheduler = plan.scheduler(pipe)`.

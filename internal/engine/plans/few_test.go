@@ -36,7 +36,8 @@ func TestDescribeFew(t *testing.T) {
 		if !strings.HasPrefix(f.Summary, f.Chosen.Solver+" from sigma 80 (") || !strings.Contains(f.Summary, says) {
 			t.Errorf("summary %q, want %q", f.Summary, says)
 		}
-		if math.Abs(math.Log(f.Ratio)-r.Gain.Change) > 1e-12 || f.Chosen.Held == nil || f.Against.Start != api.StartStandard || f.Chosen.ODEError != 0.5 {
+		if math.Abs(math.Log(f.Ratio)-r.Gain.Change) > 1e-12 || f.Chosen.Held == nil ||
+			f.Against.Start != api.StartStandard || f.Chosen.ODEError != 0.5 {
 			t.Errorf("%+v", f)
 		}
 		for i, q := range f.Tries {
