@@ -224,7 +224,7 @@ func given(name string, k solver.Coefficients, s *schedule.Schedule, levels stri
 		return nil, err
 	}
 	return &Candidate{
-		Plan: plan, Solver: name, SigmaMax: math.Sqrt(plan.Stages[0].G[0]), Deviation: k.Init, Levels: levels,
+		Plan: plan, Solver: name, SigmaMax: math.Sqrt(plan.Stages[0].G[0]), Deviation: k.Deviation, Levels: levels,
 		end: k.Sigma[len(k.Sigma)-1],
 	}, nil
 }

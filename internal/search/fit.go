@@ -27,7 +27,7 @@ type fitter struct {
 	schedule     *schedule.Schedule
 	local        solver.Local // that the fit begins with; its parts have coefficients of their own
 	samples      int
-	init         float64 // standard deviation of the first states; 0: their noise level
+	deviation    float64 // standard deviation of the first states; 0: their noise level
 	// states are those of converged trajectories, and at has the index of the nodes after the first in them.
 	states *sampler.States
 	at     []int
@@ -40,7 +40,7 @@ type fitter struct {
 // produce; the ridge pulls it towards local.
 func (f *fitter) fitAll(sigma []float64) error {
 	f.base = f.local.On(sigma)
-	f.fitted = solver.Coefficients{Sigma: sigma, Init: f.init, Coordinates: f.base.Coordinates}
+	f.fitted = solver.Coefficients{Sigma: sigma, Deviation: f.deviation, Coordinates: f.base.Coordinates}
 	for i, alpha := range f.base.Alpha {
 		a, b, err := f.fitStep(f.fitted, i, alpha, f.base.Beta[i], func(p *solver.Plan, sums *sampler.Gram) error {
 			return f.follow(p, sums)

@@ -130,13 +130,13 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 		at[i][level] = math.Log(f.fitted.Sigma[i])
 		for kind := range ofBefore + historyOf(i) {
 			free := kind > ofStart || kind == level && i > 0
-			if free || i == 0 && f.init != 0 { // the start is learned with its level
+			if free || i == 0 && f.deviation != 0 { // the start is learned with its level
 				l.numbers = append(l.numbers, [2]int{i, kind})
 			}
 		}
 	}
-	if f.init != 0 {
-		at[0][ofStart] = math.Log(f.init)
+	if f.deviation != 0 {
+		at[0][ofStart] = math.Log(f.deviation)
 	}
 	at, err = l.best(at)
 	if errors.Is(err, errLevels) { // those of the fit are close together
@@ -168,8 +168,8 @@ var errLevels = errors.New("search: levels that cannot be")
 func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, err error) {
 	parts := len(l.from.Alpha[0])
 	out.Coordinates = l.base.Coordinates
-	if l.init != 0 {
-		out.Init = math.Exp(numbers[0][ofStart])
+	if l.deviation != 0 {
+		out.Deviation = math.Exp(numbers[0][ofStart])
 	}
 	for i, step := range numbers {
 		sigma := math.Exp(step[level])

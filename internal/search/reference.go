@@ -132,7 +132,7 @@ func (r *reference) fit(ctx context.Context, samples int, nodes []int, local sol
 	}
 	sigma, deviation := r.levels(nodes)
 	if f.trajectories.Start == nil {
-		f.init = deviation
+		f.deviation = deviation
 	}
 	return f, f.fitAll(sigma)
 }

@@ -11,8 +11,8 @@ import (
 // history holds denoised images and states, D_0, x_0, D_1, x_1, …, newest first.
 type Coefficients struct {
 	Sigma []float64 // noise levels of the nodes, decreasing [N+1]
-	// Init is the standard deviation of the first state, of unit normal noise times it; 0 means Sigma[0].
-	Init float64
+	// Deviation is the standard deviation of the first state, of unit normal noise times it; 0 means Sigma[0].
+	Deviation float64
 	Weights
 	Coordinates *Coordinates // the parts; nil: all values are one part
 }
@@ -38,8 +38,8 @@ func (k Coefficients) Plan(sch *schedule.Schedule) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Data: true, States: true, Coordinates: k.Coordinates, T: times, Init: c.u[:1:1]}
-	if k.Init != 0 {
-		p.Init = []float64{k.Init}
+	if k.Deviation != 0 {
+		p.Init = []float64{k.Deviation}
 	}
 	chains := make([][]link, len(k.Alpha[0]))
 	for f := range chains {
