@@ -90,11 +90,12 @@ def with_bounds(table: pd.DataFrame, converged: str, real: str) -> pd.DataFrame:
     return table
 
 
-def spread(values: pd.Series, *, signed: bool = False) -> str:
+def spread(values: pd.Series, *, signed: bool = False, digits: int = 2) -> str:
     """Mean ± standard deviation over networks; of one network its value alone, of none nothing."""
     if values.empty:
         return ""
-    return f"{values.mean():{'+' if signed else ''}.2f}" + (f" ± {values.std():.2f}" if len(values) > 1 else "")
+    mean = f"{values.mean():{'+' if signed else ''}.{digits}f}"
+    return mean + (f" ± {values.std():.{digits}f}" if len(values) > 1 else "")
 
 
 def difference(values: pd.Series) -> str:
