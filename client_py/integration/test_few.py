@@ -350,7 +350,7 @@ def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, 
         plan = few(D, 3, client=client, **given)
         printed = "" if plan.takes_unit_noise(D.network) else "; 4 in pipelines"
         told = capsys.readouterr().out.splitlines()
-        assert told[0].startswith("few: at most")
+        assert told[0].startswith("few: about")
         assert told[-1].startswith(f"few: 3 evaluations in {plan.steps} steps{printed}")
         pipe.scheduler = plan.scheduler(pipe)
         calls: list[int] = []

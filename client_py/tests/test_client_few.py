@@ -4,18 +4,21 @@ import contextlib
 import io
 import json
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
 import pytest
 
-from anisoflight import BadRequestError, Client, NameTakenError, Plan
+from anisoflight import BadRequestError, CancelledError, Client, LocalClient, NameTakenError, Plan
 from anisoflight.latents import latents
 from anisoflight.operations.plans import budget_fields
 from anisoflight.serving.local import find_binary
+from anisoflight.wire.progress import Bar
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "alone": {"budget": 4000},
@@ -46,7 +49,7 @@ def test_it_prints_its_worth_and_its_evaluations(found: tuple[Plan, list[str]]) 
     chosen, against = report["chosen"], report["against"]
     assert summary == report["summary"]
     assert evaluations == f"few: 3 evaluations in {plan.steps} steps"
-    assert all(re.fullmatch(r"at most \d+ evaluations of the network", line) for line in cost)  # none if it was short
+    assert all(re.fullmatch(r"about \d+ evaluations of the network", line) for line in cost)  # none if it was short
     assert summary.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:.4g} ({chosen['start']} start")
     compared = "its Fréchet distance on 64 samples" if "dataset" in plan.provenance else "its squared error on"
     if chosen == against:
@@ -104,7 +107,7 @@ def test_the_cost_is_said_and_levels_are_learned(
     for learn in (False, None):
         plan = client.few(mixed, learn=learn, **settings)
         lines = capsys.readouterr().out.splitlines()[:-2]  # none of a search that is over within a second
-        costs += [int(re.findall(r"at most (\d+) evaluations", line)[0]) for line in lines]
+        costs += [int(re.findall(r"about (\d+) evaluations", line)[0]) for line in lines]
         learned.append("learned" in {tried["levels"] for tried in plan.info["tries"]})
     assert costs == sorted(set(costs))
     assert learned == [False, True]
@@ -128,6 +131,57 @@ def test_budgets(client: Client, mixed: str) -> None:
     with pytest.raises(BadRequestError, match="budget and seconds must not both be given"):
         client.few(mixed, nfe=3, budget=4000, seconds=3.0)
     assert client.few(mixed, nfe=3, budget="0.5 s", learn=False, progress=False).nfe == 3
+
+
+LONG: dict[str, Any] = {"nfe": 9, "dataset": "blocks", "samples": 65536, "name": "few-ended"}
+"""A search of many minutes."""
+
+
+def test_ctrl_c_ends_it_with_the_best_so_far(
+    client: Client, mixed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    follow = Bar.follow
+
+    def interrupts(bar: Bar, event: dict[str, Any]) -> None:
+        follow(bar, event)
+        if event.get("part") == "last rounds":
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Bar, "follow", interrupts)
+    plan = client.few(mixed, **LONG | {"nfe": 5, "samples": 2048})
+    assert plan.info["stopped"]
+    assert plan.info["summary"] in capsys.readouterr().out
+    assert len(plan.info["tries"]) > 20
+    assert client.sample("digits", n=2, plan="few-ended", other_weights=True).nfe.tolist() == [5, 5]
+    client.delete_plan("few-ended")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_before_anything_was_measured(client: Client, mixed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow, seen = Bar.follow, []
+
+    def interrupts(bar: Bar, event: dict[str, Any]) -> None:
+        follow(bar, event)
+        seen.extend({"search"} & event.keys())
+        if len(seen) == 2:
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Bar, "follow", interrupts)
+    with pytest.raises(CancelledError, match="before anything was measured"):
+        client.few(mixed, progress=False, **LONG)
+    assert "few-ended" not in client.plans().index
+
+
+def test_an_interrupted_command_writes_its_plan(client: LocalClient, mixed: str, tmp_path: Path) -> None:
+    words = ["--server", client.location, "--model", mixed, "--nfe", "9", "--dataset", "blocks", "--samples", "65536"]
+    with subprocess.Popen([find_binary(), "few", *words, "--out", tmp_path / "few.json"], stderr=PIPE) as process:
+        assert process.stderr is not None
+        assert b"trying" in process.stderr.readline()  # after ten seconds
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert Plan.load(tmp_path / "few.json").info["stopped"]
 
 
 def test_it_is_stored_under_a_name(client: Client, mixed: str) -> None:

@@ -20,6 +20,7 @@ var helps = map[string]Field{
 	"api.Denoise.Cuts":                 {Help: "for dct: nested bands in place of k, such as [1,2,4]", Default: "", Required: false},
 	"api.Denoise.K":                    {Help: "for dct and haar: dimensions of P_1 per channel", Default: "H·W/4", Required: false},
 	"api.Denoise.Model":                {Help: "name of the model", Default: "", Required: true},
+	"api.EndSearch.Search":             {Help: "the search", Default: "", Required: true},
 	"api.EvaluateModel.C":              {Help: "constant c in the weight ġ²/(g(c+g))", Default: "the data's variance, summed over an image", Required: false},
 	"api.EvaluateModel.Dataset":        {Help: "name of the data set", Default: "", Required: true},
 	"api.EvaluateModel.Model":          {Help: "name of the model", Default: "", Required: true},

@@ -225,6 +225,7 @@ var operations = Table{
 	writes[MakePlan]("MakePlan", ByAction, TrainScope,
 		"Search the sampler that is best for a model in few evaluations.").
 		replying(Plan{}),
+	writes[EndSearch]("EndSearch", ByAction, TrainScope, "End a search of MakePlan with the best plan so far."),
 	reads[PlanSampler]("PlanSampler", ByAction, ReadScope,
 		"Return a sampler as numbers.").
 		replying(Plan{}),

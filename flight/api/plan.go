@@ -103,6 +103,11 @@ func (r *MakePlan) Validate() error {
 	return r.Guided.check()
 }
 
+// EndSearch ends a search of MakePlan, which then returns the best plan so far. Its progress names it.
+type EndSearch struct {
+	Search string `json:"search"` // the search; required
+}
+
 // ImportPlan stores a plan.
 type ImportPlan struct {
 	Name    string          `json:"name" name:"new"` // name of the new plan; required

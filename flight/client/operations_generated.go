@@ -175,6 +175,12 @@ func (c *Client) MakePlan(ctx context.Context, req api.MakePlan, progress func(a
 	return act[api.Plan](ctx, c, "MakePlan", req, progress)
 }
 
+// EndSearch ends a search of MakePlan with the best plan so far.
+func (c *Client) EndSearch(ctx context.Context, search string) error {
+	_, err := act[json.RawMessage](ctx, c, "EndSearch", api.EndSearch{Search: search}, nil)
+	return err
+}
+
 // PlanSampler returns a sampler as numbers.
 func (c *Client) PlanSampler(ctx context.Context, req api.PlanSampler) (api.Plan, error) {
 	return act[api.Plan](ctx, c, "PlanSampler", req, nil)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/flight/client"
@@ -30,9 +31,10 @@ can follow. With a data set it compares samples with its images by three Fréche
 distances that need no trained network: of low frequencies and, with half of the weight,
 of differences between neighbouring pixels and of responses of random filters. Samplers
 may then start from the data's own Gaussian. Without a data set it compares samples with
-converged ones from the same latents. With --learn, levels and coefficients are also
-learned through the network. If the best is not clearly better than the best plain solver
-from noise, on new samples, the plan is that of the plain solver.
+converged ones from the same latents. If the budget suffices, levels and coefficients are
+also learned through the network, unless --learn=false. If the best is not clearly better
+than a plain solver, on new samples, the plan is that of the plain solver. An interrupt
+(Ctrl-C) ends the search with the best so far; a second one leaves it.
 
 The plan goes to the file of --out, to the server under --name, or both.`,
 	Example: `  anisoflight few --model digits --dataset digits --nfe 5 --out five.json
@@ -56,7 +58,7 @@ func runFew(ctx context.Context, e command.Env) error {
 	return connect.WithServer(ctx, e, func(c *client.Client) error {
 		p := command.NewProgress(e.Err, e.Log, "trying")
 		defer p.Close()
-		reply, err := c.Action(ctx, "MakePlan", e.Request(fewRequest), func(m api.Meta) { connect.ShowMeta(p, m) })
+		reply, err := searched(ctx, c, e.Request(fewRequest), func(m api.Meta) { connect.ShowMeta(p, m) })
 		if err != nil {
 			return err
 		}
@@ -77,6 +79,25 @@ func runFew(ctx context.Context, e command.Env) error {
 		fmt.Fprintln(e.Out, report.Summary)
 		_, err = fmt.Fprintf(e.Out, "few: %d evaluations in %d steps\n", plan.NFE, plan.Steps)
 		return err
+	})
+}
+
+// searched returns the plan of a search. An interrupt ends it with the best plan so far.
+func searched(ctx context.Context, c *client.Client, request api.Meta, show func(api.Meta)) (json.RawMessage, error) {
+	var search atomic.Value // its token, once it is known
+	working, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	defer context.AfterFunc(ctx, func() {
+		token, known := search.Load().(string)
+		if !known || c.EndSearch(working, token) != nil {
+			leave()
+		}
+	})()
+	return c.Action(working, "MakePlan", request, func(m api.Meta) {
+		if token, ok := m["search"].(string); ok {
+			search.Store(token)
+		}
+		show(m)
 	})
 }
 

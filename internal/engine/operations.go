@@ -64,6 +64,7 @@ func (e *Engine) newHandlers() map[string]handler {
 		"DeleteSchedule": done(c.DeleteSchedule),
 		"ListPlans":      list("plans", c.PlanInfos),
 		"MakePlan":       action(p.Make),
+		"EndSearch":      done(p.EndSearch),
 		"PlanSampler":    ask(s.Plan),
 		"ImportPlan":     ask(c.ImportPlan),
 		"DeletePlan":     done(c.DeletePlan),

@@ -72,7 +72,8 @@ type Settings struct {
 	Budget int
 	// Seconds, unless it is 0, replaces Budget by the evaluations in this time.
 	Seconds float64
-	// Planned, which may be nil, is called before the first evaluation with the most that there will be.
+	// Planned, which may be nil, is called before a search with the evaluations that it takes, within a factor of 1.5 as
+	// measured.
 	Planned func(evaluations int)
 	// Progress may be nil.
 	Progress *Progress
@@ -308,10 +309,16 @@ func (f *fewStepSearch) spend(learn bool) error {
 			f.allowed = 0
 		}
 	}
-	if f.Planned != nil {
-		f.Planned(rest + f.allowed)
-	}
+	f.plan(0.65, rest)
 	return nil
+}
+
+// plan tells Planned how many evaluations there will be: a share of the most without learning, since candidates leave
+// races early, and about a quarter of those that learning may take, which ends once it gains little.
+func (s *searcher) plan(share float64, most int) {
+	if s.Planned != nil {
+		s.Planned(int(share*float64(most)) + s.allowed/4)
+	}
 }
 
 // learnCost returns the evaluations to learn a sampler in some rounds, and to measure it first.

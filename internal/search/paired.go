@@ -115,9 +115,7 @@ func (f *pairedSearch) spend() error {
 	if learn {
 		f.allowed = min(f.Budget-f.cost(f.latents, true), learnStarts*learned(learnRounds))
 	}
-	if f.Planned != nil {
-		f.Planned(f.cost(f.latents, learn) + f.allowed)
-	}
+	f.plan(0.85, f.cost(f.latents, learn))
 	return nil
 }
 

@@ -259,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--data", type=Path, default=ROOT / "runs" / "posteriors", help="of the server and networks")
     parser.add_argument("--tasks", nargs="+", default=list(page.TASKS), choices=page.TASKS, help="default: all")
-    parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 0 1 2")
+    parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 1 2 3")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
     parser.add_argument("--page", action="store_true", help="write the page alone")

@@ -1,8 +1,11 @@
 """The operations on plans: samplers as numbers, searched, stored, and made of a solver on a schedule."""
 
+import contextlib
 import operator
 import re
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -12,6 +15,7 @@ from ..errors import BadRequestError, warn
 from ..plans.plan import Plan
 from ..plans.storage import FORMULAS
 from ..wire.listing import frame_of
+from ..wire.progress import Bar
 from ..wire.tensors import integers
 from . import documented
 from .schedules import Schedules
@@ -46,7 +50,8 @@ class Plans(Schedules):
         data set at most about a minute, or 4000 evaluations. Levels and coefficients are learned if it suffices:
         `learn` leaves that out if False, and raises the default budget if True. A plain sampler is the result unless
         the gain of another is clear on other samples. `plan.info` has every try, and the gain as `ratio` and
-        `ratio_stderr`. With a `name` the server stores the plan. It is for the guidance that is given here.
+        `ratio_stderr`. With a `name` the server stores the plan. It is for the guidance that is given here. Ctrl-C ends
+        the search with the best so far.
 
         >>> plan = client.few("digits", nfe=3, samples=64, progress=False)
         >>> client.sample("digits", n=4, plan=plan).nfe.tolist()
@@ -54,10 +59,24 @@ class Plans(Schedules):
         """
         request = {"model": model, "nfe": nfe, "dataset": dataset, "name": name, "seed": seed}
         request |= budget_fields(budget, learn)
-        plan = Plan.whole(self.call("MakePlan", show="few" if progress else None, **request, **options))
+        plan = Plan.whole(self._searched({**request, **options}, progress))
         if progress:
             print(plan.told)
         return plan
+
+    def _searched(self, request: dict[str, Any], progress: bool) -> dict[str, Any]:
+        """The answer of MakePlan. Ctrl-C ends the search once its token is known, and leaves it if pressed again."""
+        event, token = {}, None
+
+        def end() -> None:
+            if token is None:
+                raise KeyboardInterrupt
+            self.call("EndSearch", search=token)
+
+        with _first_interrupt(end):
+            for event in Bar("few", "step", show=progress).over(self.action("MakePlan", request)):
+                token = event.get("search", token)
+        return event
 
     def plans(self) -> pd.DataFrame:
         """The stored plans. A notebook shows the main columns."""
@@ -107,6 +126,25 @@ class Plans(Schedules):
 
     def delete_plan(self, plan: str) -> None:
         self.call("DeletePlan", plan=plan)
+
+
+@contextlib.contextmanager
+def _first_interrupt(call: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C calls `call` in place of an interrupt, in the main thread."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+
+    def take(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        call()
+
+    signal.signal(signal.SIGINT, take)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def budget_fields(budget: int | str | None, learn: bool | None) -> dict[str, Any]:

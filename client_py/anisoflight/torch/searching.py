@@ -224,7 +224,7 @@ class _Follower:
             self.bar.total = event["evaluations"] * self.denoiser.evaluations_per_call
             if not self.bar.disable:
                 seconds = self.bar.total * self.seconds
-                print(f"few: at most {self.bar.total} evaluations, about {_format_duration(seconds)}")
+                print(f"few: about {self.bar.total} evaluations, {_format_duration(seconds)}")
         self.bar.set_postfix_str(event.get("part", ""), refresh=False)
         question_kind = event["ask"]
         if question_kind == "follow":

@@ -55,7 +55,7 @@ class Bar:
     """A tqdm bar that follows ``{"event":"batch","done":n,"total":m}`` and ``{"event":"progress","step":i,"steps":k}``.
 
     Batches move the bar, and the steps inside a batch are shown behind it; without batches the steps move it, and the
-    part of the work is shown. One line gives the largest number of evaluations, if the server does. Programs that
+    part of the work is shown. One line gives the number of evaluations, if the server does. Programs that
     the server compiles, ``{"event":"compiling","program":p,"compile_s":s}``, are shown, too.
     """
 
@@ -83,7 +83,7 @@ class Bar:
             if "evaluations" in event and not self._announced and not self._bar.disable:
                 self._announced = True
                 with contextlib.suppress(OSError, ValueError):  # stdout is closed
-                    print(f"at most {event['evaluations']} evaluations of the network")
+                    print(f"about {event['evaluations']} evaluations of the network")
             if not self._batches:
                 self._bar.set_postfix_str(event.get("part", ""), refresh=False)
                 self._move(event["step"], event.get("steps"))

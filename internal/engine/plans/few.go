@@ -5,8 +5,10 @@ package plans
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"math"
+	"sync"
 
 	"github.com/anisoflight/anisoflight/flight/api"
 	"github.com/anisoflight/anisoflight/internal/engine/batch"
@@ -18,6 +20,8 @@ import (
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/local"
+	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
 	"github.com/anisoflight/anisoflight/schedule/start"
 	"github.com/anisoflight/anisoflight/train/checkpoint"
 	"github.com/anisoflight/anisoflight/train/data"
@@ -30,6 +34,39 @@ const streamLabels = 0x666577
 type Maker struct {
 	Catalog *catalog.Catalog
 	Batcher *batch.Batcher
+
+	searches sync.Map // by the token of those that run, what ends them
+}
+
+// EndSearch ends a search with the best plan so far. One that has ended is none.
+func (k *Maker) EndSearch(_ context.Context, req api.EndSearch) error {
+	if end, ok := k.searches.Load(req.Search); ok {
+		end.(context.CancelCauseFunc)(sampler.ErrLeft)
+	}
+	return nil
+}
+
+// endable is a network that leaves when its context ends by [sampler.ErrLeft].
+type endable struct {
+	sampler.Ensemble
+	ctx context.Context
+}
+
+func (n endable) Follow(ctx context.Context, t sampler.Trajectories, reducers ...sampler.Reducer) error {
+	return n.explain(n.Ensemble.Follow(ctx, t, reducers...))
+}
+
+func (n endable) Statistics(ctx context.Context, T float64, s *gaussian.Spectrum, report func(done, total int),
+) (*local.Statistics, error) {
+	found, err := n.Ensemble.Statistics(ctx, T, s, report)
+	return found, n.explain(err)
+}
+
+func (n endable) explain(err error) error {
+	if err != nil && errors.Is(context.Cause(n.ctx), sampler.ErrLeft) {
+		return sampler.ErrLeft
+	}
+	return err
 }
 
 // Make searches a plan for a model, and stores it if the request has a name.
@@ -60,16 +97,22 @@ func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta))
 		return out, err
 	}
 	defer release()
-	evaluations := 0 // at most, of the search
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	token := rand.Text()
+	k.searches.Store(token, end)
+	defer k.searches.Delete(token)
+	evaluations := 0 // of the search, about
 	progress := search.NewProgress(api.ThrottledProgressByPart(func(m api.Meta) {
 		if evaluations > 0 {
 			m["evaluations"] = evaluations
 		}
+		m["search"] = token
 		emit(m)
 	}))
-	network := &sampler.OnDevice{
+	network := endable{&sampler.OnDevice{
 		Device: k.Batcher, Network: sampler.Network{Model: isotropic, Weights: m.Weights()}, Guide: guide, Data: d,
-	}
+	}, ctx}
 	set := search.Settings{
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: ownSchedule.T(),
 		Label: Labels(d, m.Shape.Labels, req.Seed), Learn: req.Learn, Budget: req.Budget,
