@@ -22,7 +22,7 @@ func (f *Few) Summarize() {
 	case chosen == plain:
 		f.Summary += "no try is clearly better than this plain sampler"
 	case f.Ratio+f.RatioStderr < 1:
-		f.Summary += fmt.Sprintf("better than the best plain sampler, %s, with %s", plain, ratio)
+		f.Summary += fmt.Sprintf("better than the best simpler plain sampler, %s, with %s", plain, ratio)
 	default:
 		f.Summary += fmt.Sprintf("no try is clearly better than this plain sampler; of the others the best is %s, with %s",
 			plain, ratio)

@@ -487,7 +487,7 @@ func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]floa
 }
 
 // teacherSteps are those of the converged samples of the ODE error, by Heun's method on EDM's rule.
-const teacherSteps = 128
+const teacherSteps = 32
 
 // solutionError sets the difference of a sampler to the converged samples from the same initial states.
 func (f *fewStepSearch) solutionError(ctx context.Context, c *Candidate) error {

@@ -28,7 +28,7 @@ func TestDescribeFew(t *testing.T) {
 		"no try is clearly better than this plain sampler; of the others the best is ipndm from sigma 80 (": {
 			Chosen: other, Against: plain, Tries: tries,
 		},
-		"better than the best plain sampler, ipndm from sigma 80 (standard start, polynomial), with 0.5 ± 0.05 times its": {
+		"better than the best simpler plain sampler, ipndm from sigma 80 (standard start, polynomial), with 0.5 ± 0.05": {
 			Chosen: other, Against: plain, Tries: tries, Gain: search.Gain{Change: math.Log(0.5), Stderr: 0.1},
 		},
 	} {
