@@ -118,7 +118,7 @@ class Study:
         inference = FMPE(prior=self.task.prior).append_simulations(theta, self.task.simulate(theta))
         file = folder / f"{task.replace(' ', '-')}-{network}.pt"
         if file.exists():
-            inference.train(max_num_epochs=0)  # makes the network
+            inference.train(max_num_epochs=1)  # makes the network
             estimator = inference._neural_net
             estimator.load_state_dict(torch.load(file))
         else:
@@ -207,7 +207,8 @@ class Study:
     def own(self) -> dict[str, Any]:
         """sbi's own solver, with the calls of the network for one observation."""
         calls: list[None] = []
-        hook = self.velocity.net.register_forward_hook(lambda *_: calls.append(None))
+        copied = self.posterior.potential_fn.vector_field_estimator
+        hook = copied.net.register_forward_hook(lambda *_: calls.append(None))
 
         def draw(x: Tensor, noise: Tensor) -> Tensor:
             self.posterior.potential_fn.set_x(x[None])

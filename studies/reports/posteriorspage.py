@@ -66,8 +66,8 @@ def write(docs: Path) -> Path:
         "folds: ½ is perfect, smaller is better. Rivals: the best of 52 plain solvers (iPNDM-4, UniPC, "
         "DPM-Solver++(2M), DEIS from σ of 80, 40, 20 and 10 with ρ of 7, 4 and 3, and at even times of the flow), by "
         "the squared error to converged samples from the same noise; Euler's and the midpoint method at even times of "
-        "the flow, the second with an evaluation less. sbi's own solver, dopri5 to its own tolerance, makes hundreds "
-        "of evaluations.",
+        "the flow, the second with an evaluation less. sbi's own solver, dopri5 to its own tolerance, makes over a "
+        "hundred evaluations.",
     )
     page.heading("Aims")
     page.items([
