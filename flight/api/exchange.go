@@ -50,7 +50,7 @@ type OfferNetwork struct {
 	// highest noise level that the network was trained on, at which samplers begin; default 80
 	SigmaMax float64 `json:"sigma_max,omitempty"`
 	// with images: number of samples of each candidate, and of samples held back
-	Samples int `json:"samples" default:"1024" min:"64" max:"65536"`
+	Samples int `json:"samples" default:"512" min:"64" max:"65536"`
 	// evaluations of one row that the budget counts for one evaluation of a sample: 2 with guidance
 	Each int `json:"each" default:"1" min:"1" max:"64"`
 	// number of conditions that samples are drawn under; default none

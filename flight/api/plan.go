@@ -52,7 +52,7 @@ type MakePlan struct {
 	Replace bool   `json:"replace"`                                     // replace a plan of that name
 	Model   string `json:"model"`                                       // name of the model to sample; required
 	Dataset string `json:"dataset,omitempty"`                           // data set to compare samples with; default none
-	Samples int    `json:"samples" default:"1024" min:"64" max:"65536"` // with dataset: samples of each, and held back
+	Samples int    `json:"samples" default:"512" min:"64" max:"65536"` // with dataset: samples of each, and held back
 	Search
 	Guided
 }

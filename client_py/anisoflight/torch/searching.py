@@ -69,7 +69,7 @@ def few(
     they are the values, and with data low frequencies, edges and the responses of random filters.
 
     `budget` is a number of evaluations of single rows, of which a guided denoiser takes two per sample, or seconds as
-    "90 s". By default it is, with data, what 1024 samples of each sampler need, and without about a minute, or 4000
+    "90 s". By default it is, with data, what 512 samples of each sampler need, and without about a minute, or 4000
     evaluations if these take longer. Levels and coefficients are learned if it suffices: `learn` leaves that out if
     False, and raises the default budget if True. The cost is printed first. Ctrl-C ends the search with the best so
     far. A plain sampler is the result unless the gain of another is clear on other latents. `plan.info` has every try,

@@ -124,7 +124,7 @@ FIELDS = {
         replace: bool. Replace a plan of that name.
         model: str, required. Name of the model to sample.
         dataset: str, default none. Data set to compare samples with.
-        samples: int, default 1024. With dataset: samples of each, and held back.
+        samples: int, default 512. With dataset: samples of each, and held back.
         nfe: int, required. Largest number of network evaluations.
         solvers: Sequence[str], default ipndm, dpmpp2m, unipc, deis. List of solvers to try: ab, deis, dpmpp2m,
             dpmpp3m, dpmpp3m_taylor, euler, heun, ipndm, ipndm_v, unipc.
