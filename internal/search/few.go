@@ -309,13 +309,13 @@ func (f *fewStepSearch) spend(learn bool) error {
 			f.allowed = 0
 		}
 	}
-	f.plan(0.65, rest)
+	f.announce(0.65, rest)
 	return nil
 }
 
-// plan tells Planned how many evaluations there will be: a share of the most without learning, since candidates leave
+// announce tells Planned how many evaluations there will be: a share of the most without learning, since candidates leave
 // races early, and about a quarter of those that learning may take, which ends once it gains little.
-func (s *searcher) plan(share float64, most int) {
+func (s *searcher) announce(share float64, most int) {
 	if s.Planned != nil {
 		s.Planned(int(share*float64(most)) + s.allowed/4)
 	}

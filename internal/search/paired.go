@@ -115,7 +115,7 @@ func (f *pairedSearch) spend() error {
 	if learn {
 		f.allowed = min(f.Budget-f.cost(f.latents, true), learnStarts*learned(learnRounds))
 	}
-	f.plan(0.85, f.cost(f.latents, learn))
+	f.announce(0.85, f.cost(f.latents, learn))
 	return nil
 }
 
