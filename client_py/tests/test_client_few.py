@@ -56,7 +56,8 @@ def test_it_prints_its_worth_and_its_evaluations(found: tuple[Plan, list[str]]) 
         assert "no try is clearly better" in summary
     else:
         assert f"{report['ratio']:.3g} ± {report['ratio_stderr']:.1g} times {compared}" in summary
-        assert ("better than the best simpler plain sampler" in summary) == (report["ratio"] + report["ratio_stderr"] < 1)
+        clear = report["ratio"] + report["ratio_stderr"] < 1
+        assert ("better than the best simpler plain sampler" in summary) == clear
 
 
 def test_its_samples_are_the_servers(client: Client, found: tuple[Plan, list[str]], tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_ctrl_c_ends_it_with_the_best_so_far(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Bar, "follow", interrupts)
-    plan = client.few(mixed, **LONG | {"nfe": 5, "samples": 2048})
+    plan = client.few(mixed, **{**LONG, "nfe": 5, "samples": 2048})
     assert plan.info["stopped"]
     assert plan.info["summary"] in capsys.readouterr().out
     assert len(plan.info["tries"]) > 20

@@ -48,10 +48,10 @@ func (r PlanRef) MarshalJSON() ([]byte, error) {
 // coefficients, are then compared on samples held back. The simplest is kept unless the gain of another is clear,
 // larger than its standard error.
 type MakePlan struct {
-	Name    string `json:"name,omitempty"`                              // name to store the plan by; default not stored
-	Replace bool   `json:"replace"`                                     // replace a plan of that name
-	Model   string `json:"model"`                                       // name of the model to sample; required
-	Dataset string `json:"dataset,omitempty"`                           // data set to compare samples with; default none
+	Name    string `json:"name,omitempty"`                             // name to store the plan by; default not stored
+	Replace bool   `json:"replace"`                                    // replace a plan of that name
+	Model   string `json:"model"`                                      // name of the model to sample; required
+	Dataset string `json:"dataset,omitempty"`                          // data set to compare samples with; default none
 	Samples int    `json:"samples" default:"512" min:"64" max:"65536"` // with dataset: samples of each, and held back
 	Search
 	Guided

@@ -313,8 +313,8 @@ func (f *fewStepSearch) spend(learn bool) error {
 	return nil
 }
 
-// announce tells Planned how many evaluations there will be: a share of the most without learning, since candidates leave
-// races early, and about a quarter of those that learning may take, which ends once it gains little.
+// announce tells Planned how many evaluations there will be: a share of the most without learning, since candidates
+// leave races early, and about a quarter of those that learning may take, which ends once it gains little.
 func (s *searcher) announce(share float64, most int) {
 	if s.Planned != nil {
 		s.Planned(int(share*float64(most)) + s.allowed/4)

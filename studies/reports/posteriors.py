@@ -17,7 +17,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,7 +194,7 @@ class Study:
         def draw(x: Tensor, noise: Tensor) -> Tensor:
             state, times = noise, torch.linspace(1, 0, nfe // stages + 1).tolist()
             with torch.no_grad():
-                for t, after in zip(times, times[1:], strict=False):
+                for t, after in pairwise(times):
                     slope = self.velocity.ode_fn(state, x[None], torch.tensor(t))
                     if stages == 2:
                         middle = state + (after - t) / 2 * slope

@@ -71,8 +71,10 @@ def write(docs: Path) -> Path:
     )
     page.heading("Aims")
     page.items([
-        "Aim 1: for each simulator and number of evaluations, the C2ST of `few` is at most the best rival's, or its "
-        "mean over networks exceeds it by no more than one standard error.",
+        (
+            "Aim 1: for each simulator and number of evaluations, the C2ST of `few` is at most the best rival's, or "
+            "its mean over networks exceeds it by no more than one standard error."
+        ),
         f"Aim 2: at 9 evaluations it is at most {CLOSE} above that of sbi's own solver.",
     ])  # fmt: skip
     table = compared(found) if len(found) else pd.DataFrame()
@@ -86,10 +88,7 @@ def write(docs: Path) -> Path:
             "Aim 2: above sbi's own solver by "
             + ", ".join(f"{value:+.3f} ({task})" for value, task in zip(over, last["task"], strict=True)) + ".",
         ])  # fmt: skip
-        columns = {
-            name: [spread(row[name], digits=3) for _, row in table.iterrows()]
-            for name in (FEW, *RIVALS)
-        }
+        columns = {name: [spread(row[name], digits=3) for _, row in table.iterrows()] for name in (FEW, *RIVALS)}
         page.table(pd.DataFrame({
             "simulator": table["task"], "evaluations": table["nfe"], **columns,
             "few less the best": [f"{row.difference:+.3f} ± {row.error:.3f}" for row in table.itertuples()],

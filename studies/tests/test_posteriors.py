@@ -19,4 +19,5 @@ def test_the_page_compares_with_the_best_rival_of_each_pair(tmp_path: Path) -> N
     text = page.write(tmp_path).read_text()
     assert "Aim 1: 1 of 1 pairs, of 9." in text
     assert "Aim 2: above sbi's own solver by +0.070 (two moons)." in text
-    assert "| two moons | 9 | 0.625 ± 0.035 | 0.750 ± 0.071 | 0.925 ± 0.035 |  | -0.125 ± 0.025 | 0.555 ± 0.007 (200) |" in text
+    assert "| two moons | 9 | 0.625 ± 0.035 | 0.750 ± 0.071 | 0.925 ± 0.035 |  | -0.125 ± 0.025 | " in text
+    assert "| 0.555 ± 0.007 (200) |" in text
