@@ -16,7 +16,7 @@ import pytest
 from anisoflight.fid.cells import rows_of
 from studies import floors, rival
 from studies.floors import floor
-from studies.reports import diffuserspage, learned, learnedpage, real, rivalspage
+from studies.reports import diffuserspage, foreignpage, learned, learnedpage, posteriorspage, real, rivalspage
 from studies.reports.page import Page, spread
 
 if TYPE_CHECKING:
@@ -102,14 +102,13 @@ def test_whether_to_use_it_is_what_the_rows_say() -> None:
     """The distances in README, in order; and at 9 a plain solver that is as good by each kind of features."""
     said = _joined()
     number = r"(\d*\.?\d+)"
-    found = re.findall(f"{number} ± {number} / {number} ± {number}", said)
-    expected = [_torch(sampler, nfe) for nfe in (3, 5) for sampler in ("few, with data", diffuserspage.BEST)]
-    expected += [_tuned(method, 3) for method in (rivalspage.WEIGHTS, rivalspage.FEW)]
-    assert len(found) == len(expected)
-    for rows, numbers in zip(expected, found, strict=True):
-        assert len(rows) == 3
-        assert _lies_within(rows["classifier"], list(numbers[:2]))
-        assert _lies_within(rows["pca-64"], list(numbers[2:]))
+    found = re.findall(f"{number} ± {number}(?:[^±]*?)for {number} ± {number}", said)
+    assert len(found) == 2
+    for nfe, numbers in zip((3, 5), found, strict=True):
+        for sampler, cell in (("few, with data", numbers[:2]), (diffuserspage.BEST, numbers[2:])):
+            rows = _torch(sampler, nfe)["classifier"]
+            assert len(rows) == 3
+            assert _lies_within(rows, list(cell))
     ours = _tuned(rivalspage.FEW, 9).mean()
     for name, solver in (("classifier", "UniPC"), ("pca-64", "iPNDM-4")):
         assert _tuned(rivalspage.PLAIN[solver, rivalspage.MATCHED], 9).mean()[name] <= ours[name]
@@ -117,8 +116,40 @@ def test_whether_to_use_it_is_what_the_rows_say() -> None:
     rows = rows[rows.network != diffuserspage.EARLY]
     without = (diffuserspage.PAIRED, diffuserspage.WIDE)
     lost, compared = len(diffuserspage.losses(rows, without)), diffuserspage.compared(rows, without)
-    assert f"Without data it lost {lost} of {compared} comparisons" in said
+    assert f"without, it lost {lost} of {compared} comparisons" in said
     assert f"of {rows.tried.min():.0f} to {rows.tried.max():.0f} schedulers" in said
+
+
+def test_what_is_said_of_networks_of_others_is_that_of_the_rows() -> None:
+    said, found = _joined(), foreignpage.rows(ROOT / "studies/docs")
+    plain = foreignpage.ratios(found[~found.method.isin([foreignpage.SHORTEST, *LEARNED])])
+    heavy = plain.network.str.startswith("ZTF")
+    least, most = plain[~heavy][foreignpage.SQUARES].agg(["min", "max"])
+    assert f"on six of eight networks that others trained, of galaxies, its samplers have {_short(least)} to" in said
+    assert f"to {_short(most)} times the squared error" in said
+    assert f"after {plain.seconds.min():.0f} to {plain.seconds.max():.0f} seconds" in said
+    lost = plain[heavy & (plain[foreignpage.SQUARES] > 1)][foreignpage.SQUARES]
+    assert (len(lost), len(plain[heavy]), len(plain)) == (5, 6, 24)
+    assert f"it lost five times of six, by {lost.min():.2f} to {lost.max():.1f}" in said
+    errors = found[found.method.isin([foreignpage.FEW, *LEARNED])].pivot_table(
+        foreignpage.SQUARES, ["network", "nfe"], "method"
+    )
+    learned = (errors[foreignpage.FEW] / errors[LEARNED].min(axis=1)).dropna()
+    gained = learned.drop("ZTF_ScoreNet32")
+    assert len(learned) == 9
+    assert f"it has {_short(gained.min())} to {_short(gained.max())} times the error on two networks" in said
+    third = learned["ZTF_ScoreNet32"]
+    assert f"{_short(third.min())} to {third.max():.1f} on a third" in said
+    pairs = posteriorspage.compared(posteriorspage.rows(ROOT / "studies/docs"))
+    won = int((pairs.difference <= pairs.error).sum())
+    assert f"52 plain solvers or better on {won} of {len(pairs)}" in said
+
+
+LEARNED = [foreignpage.LEVELS, foreignpage.WEIGHTS]
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")
 
 
 RESULTS = {
