@@ -130,9 +130,9 @@ class Plans(Schedules):
 
 @contextlib.contextmanager
 def _first_interrupt(call: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C calls `call` in place of an interrupt, in the main thread."""
+    """The first Ctrl-C calls `call` in place of an interrupt, in the main thread, unless interrupts are ignored."""
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
         yield
         return
 
