@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from studies.reports.page import Page
+from studies.reports.page import Page, kept_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +30,7 @@ MEASURES = SQUARES, COMPONENTS, EDGES
 
 def rows(docs: Path) -> pd.DataFrame:
     """All rows: the squared errors' mean is the measure of that name."""
-    lines = (docs / ROWS).read_text(encoding="utf-8").splitlines() if (docs / ROWS).exists() else []
-    found = pd.DataFrame([{**json.loads(row.pop("key")), **row} for row in map(json.loads, lines)])
+    found = kept_rows(docs / ROWS)
     if len(found):
         found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
     return found

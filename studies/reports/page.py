@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+
+from anisoflight.fid.cells import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -60,6 +63,12 @@ class Page:
         path = self._folder / f"{self._name}.md"
         path.write_text("\n\n".join(self._blocks) + "\n", encoding="utf-8")
         return path
+
+
+def kept_rows(file: Path) -> pd.DataFrame:
+    """The rows that a study keeps in a file, with the parts of their keys as columns; none if there is no file."""
+    rows = rows_of(file) if file.exists() else []
+    return pd.DataFrame([{**json.loads(row.pop("key")), **row} for row in rows])
 
 
 def measured(run: Callable[[], None] | None, write: Callable[[], Path]) -> int:

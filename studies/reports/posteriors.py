@@ -111,11 +111,15 @@ class Study:
 
     def __init__(self, client: Client, folder: Path, task: str, network: int) -> None:
         from sbi.inference import FMPE  # pyright: ignore[reportMissingImports]
+        from sbi.utils.tracking import TensorBoardTracker  # pyright: ignore[reportMissingImports]
+        from torch.utils.tensorboard.writer import SummaryWriter
 
         self.client, self.task = client, TASKS[task]
         torch.manual_seed(network)
         theta = self.task.prior.sample((SIMULATIONS,))
-        inference = FMPE(prior=self.task.prior).append_simulations(theta, self.task.simulate(theta))
+        logs = TensorBoardTracker(SummaryWriter(folder / "logs"))  # else in the working directory
+        inference = FMPE(prior=self.task.prior, tracker=logs)
+        inference.append_simulations(theta, self.task.simulate(theta))
         file = folder / f"{task.replace(' ', '-')}-{network}.pt"
         if file.exists():
             inference.train(max_num_epochs=1)  # makes the network

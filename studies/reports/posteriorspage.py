@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from studies.reports.page import Page, spread
+from studies.reports.page import Page, kept_rows, spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +26,7 @@ CLOSE = 0.02
 
 def rows(docs: Path) -> pd.DataFrame:
     """All rows: `c2st` is the mean over observations."""
-    lines = (docs / ROWS).read_text(encoding="utf-8").splitlines() if (docs / ROWS).exists() else []
-    found = pd.DataFrame([{**json.loads(row.pop("key")), **row} for row in map(json.loads, lines)])
+    found = kept_rows(docs / ROWS)
     if len(found):
         found["c2st"] = [float(np.mean(values)) for values in found["c2st"]]
     return found
