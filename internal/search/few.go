@@ -474,7 +474,7 @@ func (f *fewStepSearch) measureHeldOut(found *FewResult, contenders []*Candidate
 
 // heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.
 func (f *fewStepSearch) heldOutScores(ctx context.Context, c *Candidate) ([]float64, error) {
-	references := f.images.References
+	references := f.images.Held
 	drawn := &sampler.Moments{Parts: frechet.PartsLike(references, heldParts)}
 	if err := f.network.Follow(ctx, f.trajectoriesOf(c, c.Plan, f.Samples, f.Samples), drawn); err != nil {
 		return nil, err

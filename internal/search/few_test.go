@@ -26,7 +26,7 @@ func smooth(t *testing.T) (*ensembletest.Mixture, *Images) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images.References = images.References[:2]
+	images.References, images.Held = images.References[:2], images.Held[:2]
 	return m, images
 }
 
@@ -299,6 +299,27 @@ func TestScore(t *testing.T) {
 	}
 	if got := Distances(nil).score(); !math.IsInf(got, 1) {
 		t.Errorf("no distances have score %g", got)
+	}
+}
+
+// TestOtherFiltersJudgeTheChoice: those of the references on held-out samples did not choose.
+func TestOtherFiltersJudgeTheChoice(t *testing.T) {
+	images, err := MeasureImages(t.Context(), ensembletest.Smooth(4, 3).Data(t, 200), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	distances := func(references []*frechet.Reference) []float64 {
+		drawn := &sampler.Moments{Parts: frechet.PartsLike(references, 1)}
+		noise := make([]float32, 64*4*4)
+		for i := range noise {
+			noise[i] = float32(i*i%17) / 17
+		}
+		drawn.Add(0, noise, nil)
+		return frechet.Distances(references, frechet.Parts(drawn.Parts).Without(-1))
+	}
+	chosen, held := distances(images.References), distances(images.Held)
+	if len(held) != 3 || !slices.Equal(chosen[:2], held[:2]) || chosen[2] == held[2] {
+		t.Errorf("distances by the features that choose are %v, by those held back %v", chosen, held)
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 type Images struct {
 	Start      *start.Start         // the law of all images and of each class
 	Spectrum   *gaussian.Spectrum   // of all images
-	References []*frechet.Reference // frequencies, edges, responses
+	References []*frechet.Reference // by which samplers are chosen: frequencies, edges, responses
+	// Held are those by which the choice is judged on held-out samples: frequencies, edges, responses of other filters.
+	Held []*frechet.Reference
 }
 
 // mostResponses is about the number of images of the reference of the responses: enough to make its error small
@@ -42,10 +44,12 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	h, w, c := d.Height(), d.Width(), d.Channels()
 	law := start.NewEstimator(h, w, c, true, d.Normalization())
 	unbounded := d.Normalization() != nil
-	responses := frechet.Responses(h, w, c)
-	responses.Unbounded = unbounded
+	banks := []frechet.Features{frechet.Responses(h, w, c, 0), frechet.Responses(h, w, c, 1)}
+	for i := range banks {
+		banks[i].Unbounded = unbounded
+	}
 	all := NewParts(BiasParts, frechet.FrequenciesAndEdges(h, w, c, unbounded)...)
-	some := NewParts(BiasParts, responses)
+	some := NewParts(BiasParts, banks...)
 	every, seen := (d.Len()+mostResponses-1)/mostResponses, 0
 	err := d.Each(ctx, nil, report, func(labels []int32, images []float64) error {
 		pixels := make([]float32, len(images))
@@ -73,12 +77,16 @@ func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total
 	if out.Spectrum, err = gaussian.NewSpectrum(law.Moments()); err != nil {
 		return nil, err
 	}
-	if out.References, err = ReferencesOf(all); err != nil {
+	common, err := ReferencesOf(all)
+	if err != nil {
 		return out, err
 	}
-	more, err := ReferencesOf(some)
-	out.References = append(out.References, more...)
-	return out, err
+	responses, err := ReferencesOf(some)
+	if err != nil {
+		return out, err
+	}
+	out.References, out.Held = append(common, responses[0]), append(slices.Clone(common), responses[1])
+	return out, nil
 }
 
 // NewParts returns parts without images, of some features. Images are divided among them at random.

@@ -17,9 +17,10 @@ var widths = [...]int{16, 24, 32}
 // Responses returns the means over the image of the absolute responses of fixed random filters in three layers. The
 // first layer filters the image. Each further layer filters the responses of the layer before, less their mean over the
 // filters, at half the resolution. Filters have 3×3 taps, those of the first layer sum to 0 in every channel, and
-// images are padded by 0. Images of 64 pixels or more along both axes are averaged over square cells first.
-func Responses(h, w, c int) Features {
-	cell, layers := max(1, min(h, w)/leastSide), filtersOf(c)
+// images are padded by 0. Images of 64 pixels or more along both axes are averaged over square cells first. Each bank has
+// filters of its own.
+func Responses(h, w, c int, bank uint64) Features {
+	cell, layers := max(1, min(h, w)/leastSide), filtersOf(c, bank)
 	f := Features{Name: "responses", standard: true, size: h * w * c}
 	for _, n := range widths {
 		f.Dims += n
@@ -44,9 +45,9 @@ func Responses(h, w, c int) Features {
 // taps is the number of values of a filter in a channel.
 const taps = 9
 
-// filtersOf returns the filters of each layer, for images of c channels.
-func filtersOf(c int) (layers [len(widths)][]float32) {
-	rng := rand.New(rand.NewPCG(0x726573, 0x706f6e))
+// filtersOf returns the filters of each layer of a bank, for images of c channels.
+func filtersOf(c int, bank uint64) (layers [len(widths)][]float32) {
+	rng := rand.New(rand.NewPCG(0x726573, 0x706f6e+bank))
 	for i, n := range widths {
 		layers[i] = randomFilters(rng, n, c, i == 0)
 		c = n

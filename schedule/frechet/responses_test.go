@@ -13,7 +13,7 @@ func mirror(x []float64, h, w, c int) (out []float64) {
 	for y := range at {
 		at[y] = slices.Collect(slices.Chunk(x[y*w*c:(y+1)*w*c], c))
 	}
-	filters := filtersOf(c)
+	filters := filtersOf(c, 0)
 	for layer, n := range widths {
 		if layer > 0 {
 			at = mirrorHalved(at)
@@ -75,7 +75,7 @@ func measured(f Features, x []float64) []float64 {
 // TestResponsesAreTheirDefinition: of an image whose sides are odd, too, and from many goroutines at once.
 func TestResponsesAreTheirDefinition(t *testing.T) {
 	const h, w, c = 9, 12, 3
-	f := Responses(h, w, c)
+	f := Responses(h, w, c, 0)
 	x := draw(1, 1, h*w*c, 0.1, 0.5)[0]
 	want := mirror(x, h, w, c)
 	if f.Dims != 72 || len(want) != f.Dims {
@@ -100,6 +100,18 @@ func TestResponsesAreTheirDefinition(t *testing.T) {
 	group.Wait()
 }
 
+// TestBanksHaveFiltersOfTheirOwn: their responses are no more alike than those of any two filters.
+func TestBanksHaveFiltersOfTheirOwn(t *testing.T) {
+	const h, w, c = 8, 8, 1
+	x := draw(1, 1, h*w*c, 0.1, 0.5)[0]
+	first, second := measured(Responses(h, w, c, 0), x), measured(Responses(h, w, c, 1), x)
+	for i := range first {
+		if first[i] == second[i] {
+			t.Errorf("response %d is %g in both banks", i, first[i])
+		}
+	}
+}
+
 // TestResponsesOfLargeImages: cells of an image are seen as one pixel; images of one pixel or one row have responses.
 func TestResponsesOfLargeImages(t *testing.T) {
 	const side, c = 32, 2
@@ -110,14 +122,14 @@ func TestResponsesOfLargeImages(t *testing.T) {
 			copy(large[(y*3*side+i)*c:][:c], small[(y/3*side+i/3)*c:])
 		}
 	}
-	want, got := measured(Responses(side, side, c), small), measured(Responses(3*side, 3*side, c), large)
+	want, got := measured(Responses(side, side, c, 0), small), measured(Responses(3*side, 3*side, c, 0), large)
 	for i, v := range want {
 		if math.Abs(got[i]-v) > 1e-5 {
 			t.Errorf("response %d is %v, want %v", i, got[i], v)
 		}
 	}
 	for _, size := range [][2]int{{1, 1}, {1, 7}, {5, 1}} {
-		for _, v := range measured(Responses(size[0], size[1], 1), draw(3, 1, size[0]*size[1], 0, 1)[0]) {
+		for _, v := range measured(Responses(size[0], size[1], 1, 0), draw(3, 1, size[0]*size[1], 0, 1)[0]) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				t.Errorf("a response of %v pixels is %v", size, v)
 			}

@@ -99,6 +99,7 @@ func (s *session) searchWithImages(ctx context.Context, set search.Settings) err
 		if images.References, err = s.features(); err != nil {
 			return err
 		}
+		images.Held = images.References
 	}
 	set.Label = plans.Labels(s.images, s.req.Labels, s.req.Seed)
 	s.found, err = search.Few(ctx, s, images, set)
