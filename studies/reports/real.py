@@ -91,6 +91,18 @@ def train(seed: int, folder: Path, source: Path) -> None:
     done(recipe([*files, "--seed", str(seed), "--data", str(folder)]))
 
 
+def network_of(seed: int, folder: Path, source: Path) -> None:
+    """Train a network alone, unless it is there."""
+    made = load([CONFIGS / "isotropic.yaml"], seed=seed)[0]
+    convert(made, folder, source)
+    with anisoflight.serve(data=folder) as client:
+        if made.network_model not in {found["name"] for found in client.call("ListModels")["models"]}:
+            run = client.create_run(made.network_model, **made.pretrain_settings)
+            run.start()
+            run.wait()
+            run.save(made.network_model)
+
+
 def convert(made: Recipe, folder: Path, source: Path) -> None:
     """Convert the images of a recipe from a source, unless they are there."""
     if not (folder / "datasets" / made.name).exists():

@@ -114,13 +114,17 @@ class Score:
         self._bias = [_bias(part, real) for part, real in zip(rows, self._real, strict=True)]
 
     def __call__(self, images: Array) -> float:
+        frequencies, edges, responses = self.parts(images)
+        return math.sqrt(frequencies * math.sqrt(edges * responses))
+
+    def parts(self, images: Array) -> list[float]:
+        """The three distances."""
         x, distances = pixels.to_float(images), []
         for features, real, bias in zip(self._features, self._real, self._bias, strict=True):
             b = bias / len(x)
             over = frechet_distance(Moments.of(features(x)), real) - b
             distances.append((over + math.hypot(over, b / 5)) / 2)  # rounded off at 0
-        frequencies, edges, responses = distances
-        return math.sqrt(frequencies * math.sqrt(edges * responses))
+        return distances
 
 
 def _bias(rows: Array, real: Moments) -> float:
@@ -295,7 +299,7 @@ def ld3(study: Study, nfe: int) -> Iterator[Sampler]:
 
 def on_levels(study: Study, name: str, sigma: float, theta: Array) -> Plan | None:
     levels = np.array([sigma, *np.exp(theta), END])
-    return study.nodes(name, levels.tolist()) if _falls(levels) else None
+    return study.nodes(name, levels.tolist()) if falls(levels) else None
 
 
 def weights(study: Study, nfe: int) -> Iterator[Sampler]:
@@ -322,10 +326,10 @@ def weighted(plan: Plan, theta: Array) -> Plan | None:
         alpha, beta = [next(rest)], [[next(rest) for _ in range(min(number, 2) + 1)]]
         stages.append({"g": [g], "t": g, "alpha": alpha, "beta": beta, "step": number})
     file = {**plan.file, "stages": stages, "t": [*(sigmas**2).tolist(), 0.0], "history": min(plan.nfe, 3), "tails": []}
-    return Plan(file) if _falls(sigmas) else None
+    return Plan(file) if falls(sigmas) else None
 
 
-def _falls(levels: Array) -> bool:
+def falls(levels: Array) -> bool:
     return bool(np.isfinite(levels).all() and (np.diff(np.log(levels)) < -0.02).all())
 
 

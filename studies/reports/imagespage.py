@@ -1,0 +1,251 @@
+"""The page of studies.reports.images, from its rows: aims, verdicts and tables over networks."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from studies.floors import floor
+from studies.reports.page import Page, kept_rows, spread, with_bounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME, ROWS = "images", "images-rows.jsonl"
+DATASET, NETWORKS = "cifar10-16", tuple(f"cifar10-16-edm-s{seed}" for seed in (1, 2, 3))
+FEATURES = ("classifier", "pca-64", "edges")
+NFE = (3, 5, 9)
+NOISE, MATCHED = "noise", "the law"
+SCALED, ONE, BANDS, FITTED, LEARNED = "noise of a fitted deviation", "one set", "bands", "fitted", "learned"
+CONVERGED, FEW, AGAIN, AGREEMENT = "converged", "few", ", search ", "agreement"
+SOLVERS = ("iPNDM-4", "UniPC", "DPM-Solver++(2M)", "DEIS")
+PLAIN = {(solver, start): f"{solver}, from {start}" for start, solver in product((MATCHED, NOISE), SOLVERS)}
+WEIGHTS, LEVELS = "levels and weights learned (ours, after S4S)", "levels learned (ours, after LD3)"
+SHORTEST, ANALYTICAL = "levels by the shortest path (after GITS)", "AFS, iPNDM-4 or UniPC"
+STARTS = NOISE, SCALED, MATCHED
+COEFFICIENTS = (
+    f"{SCALED}, plain",
+    *(f"{start}, {which}, {how}" for start, which, how in product(STARTS, (ONE, BANDS), (FITTED, LEARNED))),
+)
+"""Samplers of coefficients: of a start, with one set or by bands, fitted or then learned."""
+RIVALS = (*PLAIN.values(), ANALYTICAL, SHORTEST, LEVELS, WEIGHTS)
+ABOUT = {
+    DATASET: "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters, trained on 400,000 images by "
+    "EDM's loss.",
+    "glyphs16": "Letters of eleven scripts at 16×16, in classes by script; networks like the others, trained on "
+    "200,000 images (`python -m studies.blind`). Nothing was tuned on them.",
+    "earth16": "Pieces of a picture of the Earth at 16×16; networks like the others, without classes, trained on "
+    "200,000 images (`python -m studies.blind`). Nothing was tuned on them.",
+}
+AIM = (
+    "At 3, 5 and 9 evaluations, by each kind of features, the distance of `few` without options over that of every "
+    "rival is at most 1 by one standard error over three networks."
+)
+METHOD = """\
+**Rivals** are tuned on each network, on seeds of their own, by a score like that of `few`: the geometric mean of the
+Fréchet distance by low frequencies and of that of two by edges and random filters, each less its bias. All candidates
+see the first samples, the best three more, which together takes at most what `few` spends. Plain solvers have EDM's
+rule with ρ of 7, 4 and 3 from σ_max of 80 to 5 from noise, 40 to .625 from the data's normal law, by halves; AFS, which
+replaces the first evaluation by x, scaled down, and takes one step more, 80 to 10. The shortest path is that of Euler's
+errors on 64 recorded trajectories of 40 steps, with iPNDM-4 or 2M, σ_max of 80 or 20 and coefficients of 1, 1.15 and
+1.3.
+
+**The two learned rivals are ours**, after LD3 and S4S, and neither method itself. They start from noise of σ_max 80 or
+20 and minimise the squared error to the ends of 40 steps of 2M from there, on 32 trajectories, and stop by 32 others.
+One learns the levels through iPNDM-4, 2M or UniPC; the other the levels and, not tied to them, the weights of the state
+and of the last three evaluations in every step, from 80 also with AFS. Each candidate may spend on it what `few` spends
+in all, the levels a third.
+
+**Judges**: `classifier`, hidden units of a small classifier, and `pca-64`, principal components, choose no sampler, but
+helped to choose the score of an earlier search. Principal components overlap with the low frequencies of both scores;
+`edges`, random 3×3 filters by quarters of the image, are near the third part of both. A distance is the mean over two
+blocks of 2,500 samples, with the same latents and labels for all rows, which nothing else used."""
+
+
+def nfes(method: str) -> tuple[int, ...]:
+    """The numbers of evaluations that a method is measured at."""
+    return {CONVERGED: NFE[:1], AGREEMENT: NFE[1:2]}.get(method, NFE[:2] if method in COEFFICIENTS else NFE)
+
+
+def rows(docs: Path) -> pd.DataFrame:
+    """All measured rows: a distance is the mean over the blocks."""
+    found = kept_rows(docs / ROWS)
+    if not len(found):
+        return pd.DataFrame(columns=pd.Index(["dataset", "network", "method", "nfe", "choice", *FEATURES]))
+    for name in FEATURES:
+        found[name] = [float(np.mean(blocks)) if isinstance(blocks, list) else np.nan for blocks in found.get(name, [])]
+    return found
+
+
+def distances(found: pd.DataFrame, features: str) -> pd.DataFrame:
+    """A row for each method and nfe, a column for each network."""
+    here = found[found["nfe"].notna() & found[features].notna()]
+    return here.pivot_table(features, ["method", "nfe"], "network")
+
+
+def quotients(found: pd.DataFrame) -> pd.DataFrame:
+    """`few` over each rival: features, nfe, rival, mean and standard error over the networks that have both."""
+    out: list[dict[str, Any]] = []
+    for name, nfe, method in product(FEATURES, NFE, RIVALS):
+        by = distances(found, name)
+        if (FEW, nfe) in by.index and (method, nfe) in by.index:
+            over = (by.loc[(FEW, nfe)] / by.loc[(method, nfe)]).dropna()
+            error = over.std() / np.sqrt(len(over)) if len(over) > 1 else np.nan
+            out.append({"features": name, "nfe": nfe, "rival": method, "mean": over.mean(), "error": error,
+                        "networks": len(over)})  # fmt: skip
+    return pd.DataFrame(out)
+
+
+def strongest(found: pd.DataFrame) -> pd.DataFrame:
+    """Of each kind of features and number of evaluations the rival with the largest quotient."""
+    over = quotients(found)
+    return over.loc[over.groupby(["features", "nfe"])["mean"].idxmax()] if len(over) else over
+
+
+def verdict(found: pd.DataFrame, networks: int) -> str:
+    """How many of the nine comparisons hold, and which do not; nothing is decided before all rows are there."""
+    over = quotients(found)
+    complete = len(over) == len(FEATURES) * len(NFE) * len(RIVALS) and (over["networks"] == networks).all()
+    lost = over[over["mean"] - over["error"].fillna(0) > 1] if len(over) else over
+    pairs = lost.groupby(["features", "nfe"]).size() if len(lost) else []
+    word = "Failed" if len(pairs) else "Held" if complete else "Not measured yet"
+    said = f"**{word}**: {9 - len(pairs)} of 9 comparisons hold" + ("." if complete else ", as far as rows are there.")
+    for (features, nfe), rivals in lost.groupby(["features", "nfe"]) if len(lost) else ():
+        names = ", ".join(f"{row.mean:.2f} ± {row.error:.2f} of {row.rival}" for row in rivals.itertuples(name="Row"))
+        said += f" By {features} at {nfe}: {names}."
+    return said
+
+
+def table(found: pd.DataFrame, features: str) -> pd.DataFrame:
+    """A row for each method: its distances by the number of evaluations, the least of a column bold."""
+    means = distances(found, features)
+    methods = [name for name in (FEW, *RIVALS) if name in means.index.get_level_values("method")]
+    out = []
+    for method in methods:
+        cells = {"row": method}
+        for nfe in NFE:
+            there = means.loc[(method, nfe)].dropna() if (method, nfe) in means.index else pd.Series(dtype=float)
+            column = means[means.index.get_level_values("nfe") == nfe].mean(axis=1)
+            least = len(there) and there.mean() <= column[column.index.get_level_values("method").isin(methods)].min()
+            cells[str(nfe)] = f"**{spread(there)}**" if least else spread(there)
+        out.append(cells)
+    return pd.DataFrame(out, columns=pd.Index(["row", *map(str, NFE)]))
+
+
+def searches(found: pd.DataFrame) -> pd.DataFrame:
+    """The spread over seeds of the search, by network, and how often its printed ratio held, if there are some."""
+    own = found[found["method"].str.startswith(FEW)]
+    out = []
+    for nfe, group in own.groupby("nfe"):
+        row: dict[str, Any] = {"evaluations": f"{nfe:.0f}", "searches": len(group)}
+        for name in FEATURES:
+            by = group.groupby("network")[name]
+            row[f"{name}, mean"] = f"{by.mean().mean():.2f}"
+            row["spread over searches"] = f"{(by.std() / by.mean()).mean():.0%}" if by.size().min() > 1 else ""
+            row |= {f"{name}, spread": row.pop("spread over searches")}
+        row["seconds"] = f"{group['seconds'].median():.0f}"
+        out.append(row)
+    return pd.DataFrame(out)
+
+
+def choices(found: pd.DataFrame) -> pd.DataFrame:
+    """What each row was tuned to, by network, and the most evaluations that took."""
+    here = found[found["choice"].notna() & (found["choice"] != "")].sort_values("network")
+    out = []
+    for method, nfe in product((FEW, *RIVALS), NFE):
+        rows = here[(here["method"] == method) & (here["nfe"] == nfe)]
+        if len(rows):
+            told = list(rows["choice"])
+            spent = rows["tuning"].max() if "tuning" in rows else np.nan
+            choice = told[0] if len(set(told)) == 1 else "; ".join(told)
+            cells = {"row": method, "evaluations": nfe, "choice": choice}
+            out.append({**cells, "spent": f"{spent:,.0f}" if spent == spent else ""})
+    return pd.DataFrame(out)
+
+
+def write(docs: Path) -> Path:
+    """Write the page from the rows that are there."""
+    page, everything = Page(docs, NAME, "`few` with images"), rows(docs)
+    page.text(
+        "`few` with images, without options, against rivals that are tuned on each network by a like score, on "
+        "networks of ours at 16×16. Fréchet distances to the training images, smaller is better; ± is the standard "
+        "deviation over networks, in verdicts the standard error."
+    )
+    page.heading("The aim")
+    page.text(AIM)
+    for dataset, found in everything.groupby("dataset", sort=False):
+        networks = found["network"].nunique()
+        page.heading(f"What came out: {dataset}")
+        page.text(f"{ABOUT.get(str(dataset), '')} Networks: {networks}.", verdict(found, 3))
+        over = strongest(found)
+        if len(over):
+            page.table(pd.DataFrame({
+                "features": over["features"], "evaluations": over["nfe"],
+                "`few` over the strongest rival": [
+                    f"{row.mean:.2f} ± {row.error:.2f}" for row in over.itertuples(name="Row")
+                ],
+                "rival": over["rival"],
+            }))  # fmt: skip
+        for features in FEATURES:
+            page.text(f"Fréchet distance, **{features}**, by evaluations:")
+            ends = distances(found[found["method"] == CONVERGED], features)
+            end = spread(ends.iloc[0].dropna()) if len(ends) else ""
+            page.table(with_bounds(table(found, features), end, floor(docs, str(dataset), features)))
+        if len(found[found["method"].str.startswith(FEW)]):
+            page.text("`few` by seeds of the search, standard deviations in the mean over networks:")
+            page.table(searches(found))
+        _coefficients(page, found)
+        _agreement(page, found[found["method"] == AGREEMENT])
+    page.heading("How rivals are tuned and judged")
+    page.text(METHOD)
+    for dataset, found in everything.groupby("dataset", sort=False):
+        page.text(f"What rows of {dataset} were tuned to, one choice if all networks had the same:")
+        page.table(choices(found))
+    page.numbers(everything[["dataset", "network", "method", "nfe", "choice", *FEATURES]], "rows")
+    return page.write()
+
+
+def _coefficients(page: Page, found: pd.DataFrame) -> None:
+    """Tables of starts by coefficients."""
+    if not found["method"].isin(COEFFICIENTS).any():
+        return
+    page.heading("What starts, coefficients and learning gain")
+    page.text(
+        "Samplers of the study's own, whose weights are the same in all parts of an image, or differ between 8 bands "
+        "of frequencies in each channel; fitted step by step to 64 converged trajectories, or then learned with the "
+        "levels, as the search does. *Plain* is the best of four solvers, from the tables above. Starts: noise from σ "
+        "of 80 or 40, noise of a fitted deviation from 40 to 5, the data's normal law from 40 to 2.5."
+    )
+    for features in FEATURES:
+        means, out = distances(found, features), []
+        for nfe, start in product(NFE[:2], STARTS):
+            row = {"evaluations": str(nfe), "start": start}
+            plain = [f"{SCALED}, plain"] if start == SCALED else [PLAIN[solver, start] for solver in SOLVERS]
+            there = [means.loc[(name, nfe)] for name in plain if (name, nfe) in means.index]
+            row["plain"] = spread(min(there, key=lambda by: by.mean()).dropna()) if there else ""
+            for which, how in product((ONE, BANDS), (FITTED, LEARNED)):
+                key = f"{start}, {which}, {how}", nfe
+                row[f"{which}, {how}"] = spread(means.loc[key].dropna()) if key in means.index else ""
+            out.append(row)
+        page.text(f"Fréchet distance, **{features}**:")
+        page.table(pd.DataFrame(out))
+
+
+def _agreement(page: Page, found: pd.DataFrame) -> None:
+    if not len(found):
+        return
+    page.text(
+        "Spearman's correlation of the score with the judges, over all plain solvers and over those within twice the "
+        "best score, by the geometric mean of the score's three distances, which the search takes, and by the worst of "
+        "them over the best solver's:"
+    )
+    out = []
+    for score, some in product(("mean", "worst"), ("all", "near")):
+        row = {"score": score, "solvers": some}
+        for name in FEATURES:
+            row[name] = spread(pd.Series([cell[name] for cell in found[f"{score}, {some}"]]))
+        out.append(row)
+    page.table(pd.DataFrame(out))
