@@ -1,11 +1,8 @@
 """The operations on plans: samplers as numbers, searched, stored, and made of a solver on a schedule."""
 
-import contextlib
 import operator
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -15,7 +12,7 @@ from ..errors import BadRequestError, warn
 from ..plans.plan import Plan
 from ..plans.storage import FORMULAS
 from ..wire.listing import frame_of
-from ..wire.progress import Bar
+from ..wire.progress import Bar, interrupts_to
 from ..wire.tensors import integers
 from . import documented
 from .schedules import Schedules
@@ -66,14 +63,16 @@ class Plans(Schedules):
 
     def _searched(self, request: dict[str, Any], progress: bool) -> dict[str, Any]:
         """The answer of MakePlan. Ctrl-C ends the search once its token is known, and leaves it if pressed again."""
-        event, token = {}, None
+        event, token, ended = {}, None, False
 
         def end() -> None:
-            if token is None:
+            nonlocal ended
+            if token is None or ended:
                 raise KeyboardInterrupt
+            ended = True
             self.call("EndSearch", search=token)
 
-        with _first_interrupt(end):
+        with interrupts_to(end):
             for event in Bar("few", "step", show=progress).over(self.action("MakePlan", request)):
                 token = event.get("search", token)
         return event
@@ -126,25 +125,6 @@ class Plans(Schedules):
 
     def delete_plan(self, plan: str) -> None:
         self.call("DeletePlan", plan=plan)
-
-
-@contextlib.contextmanager
-def _first_interrupt(call: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C calls `call` in place of an interrupt, in the main thread, unless interrupts are ignored."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
-        yield
-        return
-
-    def take(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        call()
-
-    signal.signal(signal.SIGINT, take)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def budget_fields(budget: int | str | None, learn: bool | None) -> dict[str, Any]:

@@ -4,8 +4,6 @@
 """
 
 import queue
-import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +14,7 @@ import pyarrow as pa
 from ..errors import bad_tensor
 from ..latents import draws
 from ..wire.calls import Connection
+from ..wire.progress import interrupts_to
 from ..wire.tensors import to_numpy
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +63,8 @@ def offer(
     schema = pa.schema([pa.field("values", pa.float64(), nullable=False)])
     stream = client.converse("OfferNetwork", request, schema, iter(ready.get, None), lambda: ready.put(None))
     end: dict[str, Any] = {}
-    with _interrupts() as interrupts:
+    interrupts = _Interrupts()
+    with interrupts_to(interrupts.take):
         try:
             for message in stream:
                 event = message.event
@@ -86,22 +86,13 @@ def offer(
     return end
 
 
-class _interrupts:  # noqa: N801, a context
-    """Ctrl-C in the main thread: it interrupts `unless_seen`; elsewhere it is only noted."""
+class _Interrupts:
+    """Ctrl-C interrupts `unless_seen`; elsewhere it is only noted."""
 
     def __init__(self) -> None:
-        self.seen, self._inside, self._before = 0, False, None
+        self.seen, self._inside = 0, False
 
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._take)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _take(self, *_: object) -> None:
+    def take(self) -> None:
         self.seen += 1
         if self._inside or self.seen > 2:
             raise KeyboardInterrupt

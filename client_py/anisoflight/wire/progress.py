@@ -1,8 +1,10 @@
 """Progress bars fed by the events in a stream's metadata."""
 
 import contextlib
+import signal
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tqdm.asyncio import tqdm_asyncio
@@ -105,3 +107,17 @@ class Bar:
         if total is not None:
             self._bar.total = total
         self._bar.update(done - self._bar.n)
+
+
+@contextlib.contextmanager
+def interrupts_to(take: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C in the main thread calls `take` in place of an interrupt, unless interrupts are ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: take())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
