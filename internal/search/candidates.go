@@ -23,6 +23,8 @@ const (
 	leastNoise = 8
 	// maxFits bounds the number of fitted candidates.
 	maxFits = 2
+	// refined is the number of plain candidates, the best of the first round, that are tried on the other rules, too.
+	refined = 4
 	// fitTrajectories is the number of trajectories of a fit if memory allows, and minFitTrajectories the least that is
 	// useful. With bands, 128 were no better.
 	fitTrajectories    = 32
@@ -183,6 +185,33 @@ func (f *fewStepSearch) bestRule(name string, sigma float64, law *gaussian.Spect
 		}
 	}
 	return best, nil
+}
+
+// onOtherRules returns the best plain candidates of a race on the rules that were left out for them.
+func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err error) {
+	if f.Levels != nil { // all were tried
+		return nil, nil
+	}
+	left := refined
+	for _, c := range ranked {
+		ruled := slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels })
+		if left == 0 || !ruled || !c.plain() {
+			continue
+		}
+		left--
+		for _, rule := range rules {
+			if rule.levels == c.Levels {
+				continue
+			}
+			other, err := f.onPolynomial(c.Solver, c.SigmaMax, rule.rho, rule.levels)
+			if err != nil {
+				return nil, err
+			}
+			other.Matched = c.Matched
+			out = append(out, other)
+		}
+	}
+	return out, nil
 }
 
 // onGaussian returns the solver that is closest to the data's Gaussian from a noise level, on the levels that suit it

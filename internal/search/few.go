@@ -332,7 +332,7 @@ func (f *fewStepSearch) evaluations() int {
 	candidates := 0
 	if f.Levels == nil {
 		each = 1
-		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits
+		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + refined*(len(rules)-1)
 		statistics = statisticsEvaluations + 2*f.fitSamples()*(fineSteps+maxFits*n*(n+1)/2+4*(n-1))
 	}
 	candidates += len(f.Solvers) * each * (levelHalvings + matchedHalvings - firstMatched + 1)
@@ -530,6 +530,17 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 	if err != nil {
 		return all, err
 	}
+	others, err := f.onOtherRules(left)
+	if err != nil {
+		return all, err
+	}
+	all = append(all, others...)
+	others, err = race(others, []round{{first, len(others)}}, f)
+	if err != nil {
+		return all, err
+	}
+	left = append(left, others...)
+	rank(left)
 	starts := f.startsOfFits(left)
 	fitting := func(evaluations int) { f.Progress.Begin("fit", shareOfFits/(1+maxFits), 2*f.fitSamples()*evaluations) }
 	fitting(fineSteps)

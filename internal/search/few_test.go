@@ -86,8 +86,8 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 }
 
 // checkTries: every solver of all frequencies alike is tried on one of EDM's rules, from noise at four levels, and from
-// the law at five, where one on the Gaussian's levels is tried; solvers by frequency from both, and fitted ones around
-// local.
+// the law at five, where one on the Gaussian's levels is tried; the best of these on all rules; solvers by frequency from
+// both, and fitted ones around local.
 func checkTries(t *testing.T, found *FewResult) {
 	t.Helper()
 	type try struct {
@@ -104,13 +104,25 @@ func checkTries(t *testing.T, found *FewResult) {
 			tries[try{c.Solver, c.Matched, c.SigmaMax}]++
 		}
 	}
+	onAll := 0
+	for tried, n := range tries {
+		if tried.solver == localName || tried.solver == fittedName || n == 1 {
+			continue
+		}
+		if onAll++; n != len(rules) {
+			t.Errorf("%v is on %d rules", tried, n)
+		}
+	}
+	if onAll != refined {
+		t.Errorf("%d candidates are on all rules", onAll)
+	}
 	for halving := range 7 {
 		sigma := 80 / math.Pow(2, float64(halving))
 		for _, name := range []string{"ipndm", "dpmpp2m"} {
-			if n := tries[try{name, true, sigma}]; (n == 1) != (halving >= firstMatched) {
+			if n := tries[try{name, true, sigma}]; (n > 0) != (halving >= firstMatched) {
 				t.Errorf("%d tries of %s from the law at σ = %g", n, name, sigma)
 			}
-			if n := tries[try{name, false, sigma}]; (n == 1) != (halving < 4) {
+			if n := tries[try{name, false, sigma}]; (n > 0) != (halving < 4) {
 				t.Errorf("%d tries of %s from noise at σ = %g", n, name, sigma)
 			}
 		}
