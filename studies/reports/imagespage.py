@@ -115,9 +115,29 @@ def verdict(found: pd.DataFrame, networks: int) -> str:
     word = "Failed" if len(pairs) else "Held" if complete else "Not measured yet"
     said = f"**{word}**: {9 - len(pairs)} of 9 comparisons hold" + ("." if complete else ", as far as rows are there.")
     for (features, nfe), rivals in lost.groupby(["features", "nfe"]) if len(lost) else ():
-        names = ", ".join(f"{row.mean:.2f} ± {row.error:.2f} of {row.rival}" for row in rivals.itertuples(name="Row"))
+        names = ", ".join(f"{_quotient(row)} of {row.rival}" for row in rivals.itertuples(name="Row"))
         said += f" By {features} at {nfe}: {names}."
     return said
+
+
+def _quotient(row: Any) -> str:
+    return f"{row.mean:.2f}" + (f" ± {row.error:.2f}" if row.networks > 1 else "")
+
+
+def as_good_as_converged(found: pd.DataFrame, within: float) -> dict[int, list[str]]:
+    """By the number of evaluations the methods whose distances are, in the mean over networks, within this factor of
+    those of the converged network, by every kind of features.
+    """
+    by = {name: distances(found, name) for name in FEATURES}
+    ends = {name: table[table.index.get_level_values("method") == CONVERGED] for name, table in by.items()}
+    if any(end.empty for end in ends.values()):
+        return {}
+
+    def good(method: str, nfe: int) -> bool:
+        there = all((method, nfe) in table.index for table in by.values())
+        return there and all((by[name].loc[(method, nfe)] / ends[name].iloc[0]).mean() <= within for name in FEATURES)
+
+    return {nfe: [method for method in (FEW, *RIVALS) if good(method, nfe)] for nfe in NFE}
 
 
 def table(found: pd.DataFrame, features: str) -> pd.DataFrame:
@@ -185,11 +205,14 @@ def write(docs: Path) -> Path:
         if len(over):
             page.table(pd.DataFrame({
                 "features": over["features"], "evaluations": over["nfe"],
-                "`few` over the strongest rival": [
-                    f"{row.mean:.2f} ± {row.error:.2f}" for row in over.itertuples(name="Row")
-                ],
+                "`few` over the strongest rival": [_quotient(row) for row in over.itertuples(name="Row")],
                 "rival": over["rival"],
             }))  # fmt: skip
+        good = "; ".join(
+            f"at {nfe} {', '.join(names) or 'none'}" for nfe, names in as_good_as_converged(found, 1.2).items()
+        )
+        if good:
+            page.text(f"By every kind of features at most 1.2 times the converged network's distance: {good}.")
         for features in FEATURES:
             page.text(f"Fréchet distance, **{features}**, by evaluations:")
             ends = distances(found[found["method"] == CONVERGED], features)

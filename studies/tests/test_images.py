@@ -63,6 +63,18 @@ def test_what_is_not_measured_decides_nothing(tmp_path: Path) -> None:
     assert text.count("| converged network | not measured |") == text.count("| real images | not measured |") == 3
 
 
+def test_what_is_as_good_as_converged_is_so_by_every_kind_of_features(tmp_path: Path) -> None:
+    """Paired over the networks that have both."""
+    file = _rows(tmp_path, {(page.WEIGHTS, 3): (1.15, 1.15, 1.15), (page.LEVELS, 5): (1.0, 1.0, 1.9)}) / page.ROWS
+    ends = {"dataset": page.DATASET, "method": page.CONVERGED, "nfe": 48}
+    with file.open("a", encoding="utf-8") as out:
+        for number in (1, 2):
+            key = json.dumps({**ends, "network": f"cifar10-16-edm-s{number}"})
+            out.write(json.dumps({"key": key, **{name: [number] for name in page.FEATURES}}) + "\n")
+    found = page.as_good_as_converged(page.rows(tmp_path), 1.2)
+    assert found == {3: [page.FEW, page.WEIGHTS], 5: [page.FEW, page.LEVELS], 9: [page.FEW]}
+
+
 def test_the_page_is_that_of_its_rows(tmp_path: Path) -> None:
     for name in (page.ROWS, floors.ROWS):
         (tmp_path / name).write_bytes((DOCS / name).read_bytes())
