@@ -95,16 +95,17 @@ GOARCH    ?= amd64
 WHEELS    := .venv-wheel
 ZIG_amd64 := x86_64-linux-gnu.2.17
 ZIG_arm64 := aarch64-linux-gnu.2.17
-wheel: $(WHEELS)/.done ## the Python package with the server in it, for Linux; in dist/ (GOARCH=amd64)
+wheel: $(WHEELS)/.done ## the Python package, and the server for Linux; in dist/ (GOARCH=amd64)
 	CGO_ENABLED=1 GOOS=linux GOARCH=$(GOARCH) CC="$(abspath $(WHEELS))/bin/python -m ziglang cc -target $(ZIG_$(GOARCH))" \
 		go build -ldflags "$(LDFLAGS)" -o bin/linux-$(GOARCH)/anisoflight .
 	rm -rf dist/$(GOARCH)
 	ANISOFLIGHT_WHEEL_BINARY=$(abspath bin/linux-$(GOARCH)/anisoflight) \
-		$(WHEELS)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist/$(GOARCH) ./client_py
-	$(WHEELS)/bin/auditwheel show dist/$(GOARCH)/*.whl
+		$(WHEELS)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist/$(GOARCH) \
+		./client_py ./client_py/server
+	$(WHEELS)/bin/auditwheel show dist/$(GOARCH)/anisoflight_server-*.whl
 	mv dist/$(GOARCH)/*.whl dist && rmdir dist/$(GOARCH) && ls -l dist
 
-test-wheel: wheel build $(VENV)/.dev ## installs the wheel, with what it depends on, into an empty environment, and samples
+test-wheel: wheel build $(VENV)/.dev ## installs the wheels, with what they depend on, into empty environments, and samples
 	ANISOFLIGHT_TEST_WHEEL=$(VERSION) $(PY) -m pytest -q client_py/tests/test_wheel.py
 	ANISOFLIGHT_BIN=$(abspath bin/linux-$(GOARCH)/anisoflight) $(PY) -m pytest -q client_py/tests/test_container.py -k image
 
@@ -127,7 +128,7 @@ docs: build $(VENV)/.docs ## the documents and the packages' reference as a site
 
 # Two of the three say their version: the wheel's is in its name, and test-wheel has asked its program.
 CONTAINER ?= podman
-release: ## the wheel, the container and the documents of a version X.Y.Z, and whether they are of it (CONTAINER=docker)
+release: ## the wheels, the container and the documents of a version X.Y.Z, and whether they are of it (CONTAINER=docker)
 	@echo $(VERSION) | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || \
 		{ echo "client_py/anisoflight/VERSION must be X.Y.Z for a release, got $(VERSION)"; exit 1; }
 	$(MAKE) test-wheel docs

@@ -19,7 +19,10 @@ The modules here and the packages convert, data, diffusers, fid, figures, recipe
 numbers, `wire` is what is sent, and `files` what is written.
 """
 
+from importlib import import_module as _import
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from .errors import (
     AccessError,
@@ -41,12 +44,14 @@ from .errors import (
     UnavailableError,
 )
 from .errors import gone as _gone
-from .operations.training import Run
 from .plans.plan import Plan
-from .plans.schedule import Schedule
-from .serving.client import Client, connect
-from .serving.local import LocalClient, serve
-from .wire.samples import Dataset, Samples
+
+if _TYPE_CHECKING:
+    from .operations.training import Run
+    from .plans.schedule import Schedule
+    from .serving.client import Client, connect
+    from .serving.local import LocalClient, serve
+    from .wire.samples import Dataset, Samples
 
 __all__ = [
     "AccessError", "AnisoflightError", "AnisoflightWarning", "BadRequestError", "BusyError", "CancelledError", "Client",
@@ -57,6 +62,23 @@ __all__ = [
 
 __version__ = _Path(__file__).with_name("VERSION").read_text(encoding="utf-8").strip()
 
-__getattr__ = _gone("anisoflight", {
+_LATER = {
+    "Client": "serving.client", "connect": "serving.client", "LocalClient": "serving.local", "serve": "serving.local",
+    "Run": "operations.training", "Schedule": "plans.schedule", "Dataset": "wire.samples", "Samples": "wire.samples",
+}  # fmt: skip
+"""What needs pyarrow and pandas, which are loaded when it is first asked for, and the modules that have it."""
+
+_absent = _gone("anisoflight", {
     "plot_comparison": "anisoflight-table prints what python -m anisoflight.fid calc has measured",
 })  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        return _absent(name)
+    found = globals()[name] = getattr(_import(f".{_LATER[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

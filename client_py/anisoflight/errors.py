@@ -20,9 +20,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.flight as fl
-
 _CLASSES: dict[str, type[AnisoflightError]] = {}
 
 
@@ -131,16 +128,6 @@ class ServerStartError(AnisoflightError, RuntimeError, codes=("SERVER_START",)):
     """``serve`` could not start a server; the message ends with the server's own log."""
 
 
-# Failures of the connection have no code: pyarrow's class decides.
-_UNCODED: tuple[tuple[type[BaseException], str], ...] = (
-    (fl.FlightTimedOutError, "DEADLINE_EXCEEDED"),
-    (fl.FlightCancelledError, "CANCELLED"),
-    (pa.ArrowCancelled, "CANCELLED"),
-    (fl.FlightUnavailableError, "UNAVAILABLE"),
-    (fl.FlightUnauthenticatedError, "NO_TOKEN"),
-    (fl.FlightUnauthorizedError, "SCOPE"),
-)
-
 _CODED = re.compile(r"\[([A-Z][A-Z_]+)\] (.*)", re.DOTALL)
 _REFUSED = re.compile(r"(?:ipv[46]:)?(\S+): Failed to connect to remote host: ([\w ]+)")
 # What the C++ client appends to the server's own sentence.
@@ -149,6 +136,9 @@ _TAIL = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*
 
 def from_arrow(error: BaseException) -> AnisoflightError:
     """The exception for a failure that pyarrow reports, by its code in brackets if it has one."""
+    import pyarrow as pa  # whoever has its errors has loaded it
+    import pyarrow.flight as fl
+
     text = str(error.args[0]) if error.args else str(error)  # str() of a KeyError is a repr
     match = _CODED.search(text)
     if match and match[1] in _CLASSES:
@@ -162,7 +152,12 @@ def from_arrow(error: BaseException) -> AnisoflightError:
         return TooLargeError("a message exceeds the limit of the server; send smaller batches")
     if text == "FlightClient is closed":
         return UnavailableError("this client is closed; connect again")
-    for kind, code in _UNCODED:
+    kinds: dict[type[BaseException], str] = {
+        fl.FlightTimedOutError: "DEADLINE_EXCEEDED", fl.FlightCancelledError: "CANCELLED",
+        pa.ArrowCancelled: "CANCELLED", fl.FlightUnavailableError: "UNAVAILABLE",
+        fl.FlightUnauthenticatedError: "NO_TOKEN", fl.FlightUnauthorizedError: "SCOPE",
+    }  # fmt: skip
+    for kind, code in kinds.items():  # failures of the connection have no code: pyarrow's class decides
         if isinstance(error, kind):
             hint = _proxy_hint() if code == "UNAVAILABLE" else ""
             return _CLASSES[code](_TAIL.sub("", text).strip() + hint, code)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import bad_tensor
-from .wire.tensors import images_of, integers, layout_of
+from .wire.arrays import images_of, integers, layout_of
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]

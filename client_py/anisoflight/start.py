@@ -38,7 +38,7 @@ from .files.temporary import whole_file
 from .latents import latents
 from .plans.numpy_or_torch import like
 from .subspaces import Coordinates, Subspaces, orthonormal
-from .wire.tensors import array_of
+from .wire.arrays import array_of
 
 __all__ = ["START_FILE", "Start", "latents"]
 

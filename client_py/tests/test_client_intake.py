@@ -13,10 +13,11 @@ from conftest import pictures
 from PIL import Image
 
 from anisoflight import BadRequestError, Client
+from anisoflight.wire.arrays import integers
 from anisoflight.wire.exchanges import denoise_rows, latent_rows
 from anisoflight.wire.intake import columns_of, dataset_batches, dataset_table, pieces_of
 from anisoflight.wire.pictures import pixels_of
-from anisoflight.wire.tensors import integers, tensor_column
+from anisoflight.wire.tensors import tensor_column
 
 IMAGES, LABELS = pictures(12, seed=7)
 GREY = [Image.fromarray(image[..., 0]) for image in IMAGES]

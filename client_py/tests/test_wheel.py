@@ -1,7 +1,7 @@
-"""The wheel with the server in it, in an environment of its own: no Go, no compiler, nothing on the PATH.
+"""The two wheels, of the package and of the server, in environments of their own: no Go, no compiler, no PATH.
 
-As part of `make test` the wheel is made of bin/anisoflight, and what it depends on is linked from this environment.
-`make test-wheel` has the wheel that `make wheel` built, and pip brings what it depends on from the package index.
+As part of `make test` they are made of bin/anisoflight, and what they depend on is linked from this environment.
+`make test-wheel` has the wheels that `make wheel` built, and pip brings what they depend on from the package index.
 """
 
 import doctest
@@ -14,14 +14,16 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
+import hatch_build
 import pytest
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
-import hatch_build
+import anisoflight
 from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.slow
@@ -43,34 +45,63 @@ with anisoflight.serve(data=sys.argv[1]) as client:
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if BUILT:
-        (made,) = (ROOT / "dist").glob(f"anisoflight-{BUILT}-*x86_64.whl")
-        return made
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    variables = {"ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight")}
-    subprocess.run([*command, "-w", str(folder), str(ROOT / "client_py")], check=True, env={**os.environ, **variables})
-    (made,) = folder.glob("*.whl")
-    return made
+PLANS = """
+import sys
+import anisoflight
+import numpy as np
+
+plan = anisoflight.Plan.load(sys.argv[1])
+
+def network(x, sigma):
+    return x * 0.25 / (0.25 + sigma[:, None, None, None] ** 2)
+
+samples = plan(network, np.ones((2, 1, 8, 8)), progress=False)
+assert samples.shape == (2, 1, 8, 8) and np.ptp(samples) == 0 and 0.3 < samples.max() < 0.7, samples
+print(sorted({"pandas", "pyarrow", "torch", "tqdm"} & set(sys.modules)))
+"""
 
 
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and what it asks for."""
-    folder = tmp_path_factory.mktemp("environment")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The wheel of the package, for any system, and that of the server."""
+    folder = ROOT / "dist"
+    if not BUILT:
+        folder = tmp_path_factory.mktemp("wheel")
+        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+        variables = {"ANISOFLIGHT_WHEEL_BINARY": str(ROOT / "bin/anisoflight")}
+        sources = [str(ROOT / "client_py"), str(ROOT / "client_py/server")]
+        subprocess.run([*command, "-w", str(folder), *sources], check=True, env={**os.environ, **variables})
+    version = BUILT or (ROOT / "client_py/anisoflight/VERSION").read_text().strip()
+    (server,) = folder.glob(f"anisoflight_server-{version}-*x86_64.whl")
+    return folder / f"anisoflight-{version}-py3-none-any.whl", server
+
+
+def empty(folder: Path) -> list[str]:
+    """Make an environment without packages; returns the command that installs some."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "-q", str(wheel)]
-    if BUILT:
-        subprocess.run(pip, check=True)
-        return folder
-    subprocess.run([*pip, "--no-deps", "--no-index"], check=True)
-    (site,) = folder.glob("lib/python3*/site-packages")
-    for name in dependencies(Requirement(line) for line in metadata(wheel).get_all("Requires-Dist", [])):
+    return [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "-q"]
+
+
+def link(environment: Path, names: Iterable[str]) -> None:
+    """Put packages of this environment into another."""
+    (site,) = environment.glob("lib/python3*/site-packages")
+    for name in names:
         for path in {file.parts[0] for file in importlib.metadata.files(name) or () if file.parts[0] != ".."}:
             if path != "__pycache__" and not (site / path).exists():
                 (site / path).symlink_to(str(importlib.metadata.distribution(name).locate_file(path)))
+
+
+@pytest.fixture(scope="module")
+def environment(wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with both wheels and what they ask for."""
+    folder = tmp_path_factory.mktemp("environment")
+    pip = empty(folder)
+    if BUILT:
+        subprocess.run([*pip, "--find-links", str(wheels[0].parent), f"anisoflight[server]=={BUILT}"], check=True)
+        return folder
+    subprocess.run([*pip, *map(str, wheels), "--no-deps", "--no-index"], check=True)
+    asked = [line for wheel in wheels for line in metadata(wheel).get_all("Requires-Dist", [])]
+    link(folder, dependencies(map(Requirement, asked)))
     return folder
 
 
@@ -110,23 +141,49 @@ def call(environment: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_is_for_this_platform_and_brings_the_plugin(wheel: Path) -> None:
-    _, number, _, tags = parse_wheel_filename(wheel.name)
+def test_the_server_is_for_this_platform_and_brings_the_plugin(wheels: tuple[Path, Path]) -> None:
+    package, server = wheels
+    _, number, _, tags = parse_wheel_filename(server.name)
     assert tags & set(sys_tags())
     assert {tag.interpreter + "-" + tag.abi for tag in tags} == {"py3-none"}
-    described = metadata(wheel)
+    described = metadata(server)
     assert described["Version"] == str(number)
     (plugin,) = (line for line in described.get_all("Requires-Dist", []) if line.startswith(hatch_build.PLUGIN))
     assert re.sub(r"[\s\"']", "", plugin) == re.sub(
         r"[\s\"']", "", hatch_build.pinned(ROOT / "client_py/requirements.txt", hatch_build.PLUGIN)
     )
-    assert {"notebook", "torch", "cuda"} <= set(described.get_all("Provides-Extra", []))
+    described = metadata(package)
+    assert described["Version"] == str(number)
+    assert {"server", "notebook", "torch", "cuda"} <= set(described.get_all("Provides-Extra", []))
+    (asked,) = (
+        requirement
+        for line in described.get_all("Requires-Dist", [])
+        if (requirement := Requirement(line)).name == "anisoflight-server"
+    )
+    assert asked.specifier.contains(number, prereleases=True)
 
 
-def test_the_installed_program_and_package_work_together(environment: Path, wheel: Path, tmp_path: Path) -> None:
+def test_plans_need_numpy_alone(wheels: tuple[Path, Path], tmp_path: Path) -> None:
+    """Without pyarrow, pandas, tqdm and the server a plan is loaded and followed, and few says what is missing."""
+    subprocess.run([*empty(tmp_path / "e"), str(wheels[0]), "--no-deps", "--no-index"], check=True)
+    link(tmp_path / "e", ["numpy", "safetensors"])
+    with anisoflight.serve(data=tmp_path / "data") as client:
+        client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=5).save(tmp_path / "plan.json")
+    found = call(tmp_path / "e", "python", "-c", PLANS, str(tmp_path / "plan.json"))
+    assert found.strip() == "[]"
+    link(tmp_path / "e", ["pyarrow", "pandas", "python-dateutil", "six", "tqdm"])
+    asked = "import anisoflight\ntry: anisoflight.serve()\nexcept RuntimeError as error: print(error)"
+    found = call(tmp_path / "e", "python", "-c", asked)
+    assert 'pip install "anisoflight[server]"' in found
+    assert "client=anisoflight.connect(" in found
+
+
+def test_the_installed_program_and_package_work_together(
+    environment: Path, wheels: tuple[Path, Path], tmp_path: Path
+) -> None:
     """The package starts the program that came with it; both find the plugin that pip put beside them."""
     number, shape, contrast = json.loads(call(environment, "python", "-c", PICTURES, str(tmp_path / "data")))
-    assert number == metadata(wheel)["Version"]
+    assert number == metadata(wheels[0])["Version"]
     assert shape == [4, 8, 8, 1]
     assert contrast > 50
     device = json.loads(call(environment, "anisoflight", "doctor", "--json"))["device"]

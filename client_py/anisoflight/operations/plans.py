@@ -11,9 +11,9 @@ import pandas as pd
 from ..errors import BadRequestError, warn
 from ..plans.plan import Plan
 from ..plans.storage import FORMULAS
+from ..wire.arrays import integers
 from ..wire.listing import frame_of
 from ..wire.progress import Bar, interrupts_to
-from ..wire.tensors import integers
 from . import documented
 from .schedules import Schedules
 

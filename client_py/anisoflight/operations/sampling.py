@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plans.plan import Plan
+from ..wire.arrays import integers
 from ..wire.calls import Connection
 from ..wire.exchanges import Denoised, denoise_rows, latent_rows
 from ..wire.samples import Decoder, Samples
-from ..wire.tensors import integers
 from . import documented
 
 

@@ -16,10 +16,11 @@ from ..errors import bad_tensor
 from ..files import path_of
 from ..plans.schedule import Schedule
 from ..plans.storage import Vectors, read_with_basis, vectors_of
+from ..wire.arrays import array_of, integers
 from ..wire.calls import Connection
 from ..wire.contract import FIELDS
 from ..wire.listing import frame_of
-from ..wire.tensors import array_of, integers, table_of, tensor_column
+from ..wire.tensors import table_of, tensor_column, to_numpy
 from . import documented
 
 
@@ -114,7 +115,8 @@ class Schedules(Connection):
 
     def basis(self, name: str | None = None, *, schedule: str | None = None) -> Vectors:
         """The rows [k, H, W] of P_1 by label (−1: shared), of the stored basis of that name or of a schedule."""
-        return vectors_of(self.table("Basis", {"basis": name, "schedule": schedule}))
+        rows = self.table("Basis", {"basis": name, "schedule": schedule})
+        return vectors_of(to_numpy(rows["label"]), to_numpy(rows["vector"]))
 
     @documented("MakeBasis")
     def make_basis(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -31,7 +31,6 @@ from ..errors import BadRequestError, bad_schedule, bad_tensor
 from ..files import path_of
 from ..start import Start
 from ..subspaces import Coordinates, Subspaces
-from ..wire.progress import Progress
 from .numpy_or_torch import cast, copied, exactly, floating, like, normal, without_gradients, working
 from .parametrizations import Network
 from .planfile import check, left
@@ -69,6 +68,12 @@ class Stage:
 def _entry(name: str, doc: str) -> Any:
     """A property that returns an entry of the plan's file."""
     return property(lambda plan: plan.file.get(name), doc=doc)
+
+
+def _with_a_bar(loop: Iterable[Any]) -> Iterable[Any]:
+    from ..wire.progress import Progress  # tqdm takes as long to load as all the rest
+
+    return Progress(loop, desc="sample", unit="stage", delay=0.5, leave=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +263,7 @@ class Plan:
         noise = floating(noise)
         with without_gradients(noise):
             loop = self.stages(noise, image, labels=labels, generator=generator)
-            for _ in Progress(loop, desc="sample", unit="stage", disable=not progress, delay=0.5, leave=False):
+            for _ in _with_a_bar(loop) if progress else loop:
                 loop.step(denoiser(cast(loop.x, noise), loop.sigma, **conditions))
         return cast(loop.x, noise)
 

@@ -19,6 +19,7 @@ from ..files.temporary import whole_file
 from ..start import Start
 from ..wire.calls import Connection
 from ..wire.listing import frame_of
+from ..wire.tensors import to_numpy
 from .storage import FORMULAS, Vectors, vectors_of, write_with_basis
 
 
@@ -110,7 +111,8 @@ class Schedule:
         """The rows [k, H, W] of P_1 by label (−1 shared); None for the bases none, dct and haar."""
         if self.file["family"]["basis"] in FORMULAS:
             return None
-        return vectors_of(self._client.table("Basis", {"schedule": self.name}))
+        rows = self._client.table("Basis", {"schedule": self.name})
+        return vectors_of(to_numpy(rows["label"]), to_numpy(rows["vector"]))
 
     @property
     def start(self) -> Start | None:

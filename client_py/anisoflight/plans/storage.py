@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -15,7 +14,6 @@ from ..errors import bad_schedule
 from ..files.temporary import whole_file
 from ..start import START_FILE, Start
 from ..subspaces import FORMULAS, orthonormal
-from ..wire.tensors import to_numpy
 
 BASIS_FILE = "basis.safetensors"
 _NAME = re.compile(r"vectors\.(-?[0-9]+(?:,-?[0-9]+)*)")
@@ -58,9 +56,8 @@ def basis_of(data: bytes) -> Vectors:
     return vectors
 
 
-def vectors_of(rows: pa.Table) -> Vectors:
-    """The basis of a reply of the operation Basis."""
-    labels, vectors = to_numpy(rows["label"]), to_numpy(rows["vector"])
+def vectors_of(labels: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any]) -> Vectors:
+    """The basis of the columns of a reply of the operation Basis."""
     return {int(label): vectors[labels == label] for label in np.unique(labels)}
 
 

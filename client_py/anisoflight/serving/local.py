@@ -119,7 +119,7 @@ def serve(
     else a private Unix socket. The server's log goes to `log`, such as ``sys.stderr``. If the server does not start
     within `timeout` seconds, the error shows the log.
 
-    The program is searched in this order: `binary`, ``$ANISOFLIGHT_BIN``, this package's installation, the PATH, and
+    The program is searched in this order: `binary`, ``$ANISOFLIGHT_BIN``, the package anisoflight-server, the PATH, and
     ``bin/`` of the repository of this package.
 
     >>> with serve(data=folder) as client:
@@ -150,8 +150,9 @@ def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     found = _installed(name) or shutil.which(name) or (str(built) if os.access(built, os.X_OK) else None)
     if found is None:
         raise ServerStartError(
-            f"no anisoflight program in $ANISOFLIGHT_BIN, this package, the PATH or {built}. "
-            "Install the wheel for this platform, or build it with make build in the repository"
+            f"no anisoflight program in $ANISOFLIGHT_BIN, this environment, the PATH or {built}. On Linux: pip install "
+            '"anisoflight[server]", or make build in the repository; elsewhere start one on another machine, and give '
+            "client=anisoflight.connect(its location) where a client is asked for"
         )
     return found
 
@@ -163,9 +164,9 @@ def model_report(folder: str | os.PathLike[str], binary: str | os.PathLike[str] 
 
 
 def _installed(name: str) -> str | None:
-    """The program that the platform's wheel installed."""
+    """The program that the package anisoflight-server installed."""
     try:
-        files = metadata.files("anisoflight") or ()
+        files = metadata.files("anisoflight-server") or ()
     except metadata.PackageNotFoundError:
         return None
     paths = (os.path.normpath(str(file.locate())) for file in files if file.name == name)

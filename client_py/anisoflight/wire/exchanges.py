@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import BadRequestError, bad_tensor
-from .tensors import array_of, images_of, integers, table_of, tensor_column, to_numpy, vector_column
+from .arrays import array_of, images_of, integers
+from .tensors import table_of, tensor_column, to_numpy, vector_column
 
 OptionalArray = npt.ArrayLike | None
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from ..errors import BadRequestError, bad_tensor, warn
 from ..images import IMAGES, find_columns, labels_of
+from .arrays import array_of, images_of, layout_of
 from .samples import ImageTable
-from .tensors import array_of, batches_of, images_of, layout_of, table_of, tensor_column, to_numpy
+from .tensors import batches_of, table_of, tensor_column, to_numpy
 
 _ROWS = 1024  # decoded at a time, of a data set of Hugging Face or torch
 

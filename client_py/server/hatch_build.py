@@ -1,8 +1,8 @@
-"""Puts the server into the wheel: with ``ANISOFLIGHT_WHEEL_BINARY=FILE`` the wheel is one for a platform.
+"""Makes the wheel of the server from ``ANISOFLIGHT_WHEEL_BINARY``, a program.
 
-The program becomes the command ``anisoflight``, as it is, without a script of Python before it. The wheel depends on
-the XLA plugin and the allocator that requirements.txt pins. Its tag is the oldest manylinux whose glibc has what the
-program asks for. Without the variable, as in an editable installation, the wheel is of Python alone.
+It becomes the command ``anisoflight``, as it is, without a script of Python before it. The wheel depends on the XLA
+plugin and the allocator that requirements.txt pins. Its tag is the oldest manylinux whose glibc has what the program
+asks for.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MACHINES = {0x3E: ("x86_64", "2.17"), 0xB7: ("aarch64", "2.17")}
 class ServerHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         binary = os.environ.get(VARIABLE)
-        if not binary or version == "editable":
-            return
+        if not binary:
+            raise ValueError(f"{VARIABLE} must name the program; see make wheel")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(Path(binary).read_bytes())}"
         build_data["shared_scripts"] = {os.path.abspath(binary): "anisoflight"}
-        requirements = Path(self.root) / "requirements.txt"
+        requirements = Path(self.root).parent / "requirements.txt"
         build_data["dependencies"] += [pinned(requirements, name) for name in (PLUGIN, ALLOCATOR)]
 
 
