@@ -31,6 +31,7 @@ from ..errors import BadRequestError, bad_schedule, bad_tensor
 from ..files import path_of
 from ..start import Start
 from ..subspaces import Coordinates, Subspaces
+from . import hub
 from .numpy_or_torch import cast, copied, exactly, floating, like, normal, without_gradients, working
 from .parametrizations import Network
 from .planfile import check, left
@@ -146,6 +147,32 @@ class Plan:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as JSON and, next to it, basis.safetensors and start.safetensors if it has them."""
         write_with_basis(path_of(path), self.file, self.vectors, self.law)
+
+    def save_pretrained(self, folder: str | PathLike[str]) -> None:
+        """Write a folder as the Hugging Face Hub has them: plan.json, its files, and a card, README.md, of what is
+        known of the plan, unless there is one. Under which licence the plan is, is left to the user.
+
+        >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=5)
+        >>> plan.save_pretrained("ipndm-5")
+        >>> Plan.from_pretrained("ipndm-5").nfe
+        5
+        """
+        hub.write(self, folder)
+
+    @classmethod
+    def from_pretrained(cls, name: str | PathLike[str], **options: Any) -> Self:
+        """The plan of a folder, or else of a repository of the Hub, such as "you/your-plan", which needs the package
+        huggingface_hub. Options are those of its `snapshot_download`: revision, token, local_files_only and others.
+        """
+        return cls.load(hub.folder_of(name, **options))
+
+    def push_to_hub(
+        self, repo: str, *, token: str | None = None, private: bool | None = None, commit_message: str | None = None
+    ) -> str:
+        """Upload what `save_pretrained` writes to a repository of the Hub, which is made unless it is there; returns
+        its address. A card that is there is kept.
+        """
+        return hub.push(self, repo, token, private, commit_message)
 
     def __repr__(self) -> str:
         model = "" if self.model is None else f", model={self.model!r}"
