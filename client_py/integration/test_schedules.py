@@ -6,13 +6,14 @@ import json
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from anemoi.models.samplers.transport_samplers import EDMHeunSampler
+from anemoi.models.transport.objectives import EDMDiffusionModelObjective
 from anemoi.models.transport.schedules import SamplingSchedule
 from azula.denoise import SimpleDenoiser
 from azula.noise import VPSchedule
@@ -36,7 +37,9 @@ def documented(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict
     """The names of the block of docs/networks.md that has a schedule for anemoi."""
     text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
     (code,) = (
-        code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if "anemoi" in code
+        code
+        for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        if "SIGMA_SCHEDULES" in code
     )
     made = client.make_schedule("made", "log-linear", progress=False)
     folder = tmp_path_factory.mktemp("schedules")
@@ -79,6 +82,46 @@ def test_anemoi(documented: dict[str, Any], expected: torch.Tensor) -> None:
 
     data = {"digits": torch.zeros_like(NOISE)}
     close(EDMHeunSampler().sample(data, {"digits": NOISE * sigmas[0]}, sigmas, network)["digits"], expected)
+
+
+def test_a_plan_is_a_sampler_of_anemoi(client: Client, tmp_path: Path) -> None:
+    """By its name in the settings of inference, with the package's own objective and preconditioning, and two fields of
+    other sizes; the network of each is EDM's of a linear layer.
+    """
+    text = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
+    (code,) = (code for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+               if "DIFFUSION_SAMPLERS" in code)  # fmt: skip
+    exec(code, {"torch": torch})
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=80, solver="unipc", order=2, nfe=5)
+    plan.save(tmp_path / "plan.json")
+    noise = {"surface": NOISE.float(), "levels": NOISE.float()[..., :2]}
+    layers = {name: torch.nn.Linear(field.shape[-1], field.shape[-1]) for name, field in noise.items()}
+
+    class Forecast(SimpleNamespace):
+        def build_sampling_source(self, x: Any, **_: Any) -> dict[str, torch.Tensor]:
+            return {name: noise[name] for name in x}
+
+        def _assert_condition_shapes(self, condition: dict[str, torch.Tensor]) -> tuple[int, int]:
+            assert all(level.shape == (2, 1, 1, 1, 1) for level in condition.values())
+            return 2, 1
+
+        def _forward_transport_network(self, x: Any, y: Any, c_noise: Any, **_: Any) -> dict[str, torch.Tensor]:
+            return {name: layers[name](field) + 0.1 * c_noise[name] for name, field in y.items()}
+
+    settings = {"sampling_schedule": {"schedule_type": "karras", "sigma_max": 80.0, "sigma_min": 0.02, "num_steps": 5},
+                "sampler": {"sampler": "plan", "path": str(tmp_path / "plan.json")}}  # fmt: skip
+    objective = EDMDiffusionModelObjective()
+    model = Forecast(edm=SimpleNamespace(sigma_data=0.5), inference_defaults=settings)
+    given = {name: torch.zeros_like(field) for name, field in noise.items()}
+    with torch.no_grad():
+        found = objective.sample(model, given)
+        for name, field in noise.items():
+
+            def network(x: torch.Tensor, sigma: torch.Tensor, name: str = name) -> torch.Tensor:
+                level = {name: sigma.reshape(-1, 1, 1, 1, 1).to(x)}
+                return objective.forward(model, given, {name: x}, level)[name]
+
+            torch.testing.assert_close(found[name], plan(network, field, progress=False), rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
