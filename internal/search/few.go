@@ -339,7 +339,7 @@ func (f *fewStepSearch) evaluations() int {
 	second := f.secondRound()
 	const champions = families - 1 // none is from noise of a fitted deviation
 	samples := candidates*first + (secondRoundCandidates+champions)*(second-first) +
-		(finalCandidates+champions)*(f.Samples-second) + champions*f.Samples
+		(finalCandidates+champions)*(f.Samples-second) + (champions+finalCandidates-1)*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
 }
 
@@ -369,7 +369,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err = found.rank(all, err); err != nil {
 		return nil, err
 	}
-	judged := contenders(found.Tries, f)
+	judged := contenders(found.Tries, finalCandidates, f)
 	for _, c := range found.Tries {
 		c.drawn = nil
 	}
@@ -423,8 +423,8 @@ func (r *FewResult) unlessStopped(err error) error {
 }
 
 // choose sets Chosen, Against and Gain on held-out latents, on which measure measures a candidate. Of contenders, from
-// the simplest on, Chosen is the last whose gain over the one chosen before is clear. Against is the best of the plain
-// ones that are simpler, or Chosen if none is.
+// the simplest on, Chosen is the last whose gain over the one chosen before is clear, or which is better than one of its
+// own family by all latents. Against is the best of the plain ones that are simpler, or Chosen if none is.
 func (r *FewResult) choose(
 	contenders []*Candidate, measure func(*Candidate) error, gain func(c, other *Candidate) Gain,
 ) error {
@@ -437,7 +437,12 @@ func (r *FewResult) choose(
 		case err != nil:
 			return err
 		}
-		if judged = append(judged, c); r.Chosen == nil || gain(c, r.Chosen).Clear() {
+		judged = append(judged, c)
+		better := r.Chosen == nil || gain(c, r.Chosen).Clear()
+		if !better && c.family() == r.Chosen.family() {
+			better = c.score()*c.HeldOut.score() < r.Chosen.score()*r.Chosen.HeldOut.score()
+		}
+		if better {
 			r.Chosen = c
 		}
 	}

@@ -74,7 +74,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 		return found, err
 	}
 	if !found.Stopped {
-		err = found.unlessStopped(f.measureHeldOut(found, contenders(found.Tries, f)))
+		err = found.unlessStopped(f.measureHeldOut(found, contenders(found.Tries, 1, f)))
 	}
 	if err != nil {
 		return found, err

@@ -91,17 +91,24 @@ func champions(ranked []*Candidate) (out []*Candidate) {
 	return out
 }
 
-// contenders returns the champions of ranked candidates that are judged on held-out latents: those that are not clearly
-// worse than the first, the best plain one, and the one from noise, which needs neither data nor a search.
-func contenders(ranked []*Candidate, j judge) (out []*Candidate) {
+// contenders returns the ranked candidates that are judged on held-out latents, the simplest first: of the champions and
+// the first most those that are not clearly worse than the first, the best plain one, and the one from noise, which
+// needs neither data nor a search.
+func contenders(ranked []*Candidate, most int, j judge) (out []*Candidate) {
 	plain := slices.IndexFunc(ranked, (*Candidate).plain)
-	for _, c := range champions(ranked) {
+	best := champions(ranked)
+	for i, c := range ranked {
+		champion := slices.Contains(best, c)
+		if !champion && (i >= most || c.Samples < ranked[0].Samples) {
+			continue
+		}
 		gain := j.gain(c, ranked[0])
-		anyway := c.family() == fromNoise || plain >= 0 && c == ranked[plain]
+		anyway := champion && (c.family() == fromNoise || i == plain)
 		if anyway || gain.Change <= confidence*gain.Stderr {
 			out = append(out, c)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b *Candidate) int { return cmp.Compare(a.family(), b.family()) })
 	return out
 }
 

@@ -94,6 +94,52 @@ func TestSurvivorsAreNotClearlyWorse(t *testing.T) {
 	}
 }
 
+// Of two alike that are of one family the one that is better by all latents is chosen, whichever led the race; one of
+// another family only if its gain is clear.
+func TestAllLatentsDecideWithinAFamily(t *testing.T) {
+	try := func(name string, race float64) *Candidate {
+		return &Candidate{
+			Solver: name, Matched: true, Samples: 8, Distances: Distances{race},
+			tails: func() ([][]solver.Stage, error) { return nil, nil },
+		}
+	}
+	for _, held := range []struct{ first, second, plain float64 }{
+		{1.2, 1, 1.1}, {1, 1.2, 1.1}, {1, 0.97, 1.1},
+	} {
+		plain, first, second := try("ipndm", 1.1), try(fittedName, 1), try(fittedName, 1.02)
+		judged := contenders([]*Candidate{first, second, plain}, 3, equal{})
+		if !slices.Equal(judged, []*Candidate{plain, first, second}) {
+			t.Fatalf("%d are judged", len(judged))
+		}
+		scores := map[*Candidate]float64{plain: held.plain, first: held.first, second: held.second}
+		var found FewResult
+		err := found.choose(judged, func(c *Candidate) error {
+			c.HeldOut = Distances{scores[c]}
+			return nil
+		}, func(c, other *Candidate) Gain {
+			change := math.Log(scores[c] / scores[other])
+			return Gain{change, 0.05}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[float64]*Candidate{1: second, 1.2: first, 0.97: second}[held.second]
+		if found.Chosen != want || found.Against != plain {
+			t.Errorf("with %v %v is chosen", held, found.Chosen.Distances)
+		}
+	}
+	some := []*Candidate{try(fittedName, 1), try(fittedName, 1.02), try("ipndm", 1.1)}
+	if judged := contenders(some, 1, equal{}); len(judged) != 2 {
+		t.Errorf("%d are judged where only the first may be", len(judged))
+	}
+}
+
+// equal is a judge to whom all are alike.
+type equal struct{}
+
+func (equal) measure(*Candidate, int) error    { return nil }
+func (equal) gain(_, _ *Candidate) (none Gain) { return none }
+
 // On an exact mixture, of ten searches the printed ratio of at least nine holds the true one, measured on 200 other
 // latents, within two of its errors.
 func TestTheRatioHoldsTheTrueOne(t *testing.T) {
