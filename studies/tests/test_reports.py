@@ -96,13 +96,6 @@ def _rivals(dataset: str = rivalspage.DATASET) -> pd.DataFrame:
     return found[found.dataset == dataset]
 
 
-def _strongest(dataset: str, features: str, nfe: int, methods: Iterable[str] = rivalspage.RIVALS) -> str:
-    """The rival with the least mean distance, of those that all networks have."""
-    means = rivalspage.distances(_rivals(dataset), features).dropna().mean(axis=1)
-    there = means[means.index.get_level_values("nfe") == nfe].droplevel("nfe")
-    return str(there[[method for method in methods if method in there.index]].idxmin())
-
-
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     """Whether mean and deviation over networks are rounded to two numbers."""
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
@@ -191,9 +184,11 @@ def _short(value: float) -> str:
 
 
 RESULTS = {
-    "`few`": rivalspage.FEW,
-    "strongest plain solver: AFS": rivalspage.ANALYTICAL,
-    "levels and weights learned (ours, after S4S)": rivalspage.WEIGHTS,
+    "`few`": imagespage.FEW,
+    "iPNDM-4 from the data's Gaussian": imagespage.PLAIN["iPNDM-4", imagespage.MATCHED],
+    "UniPC from the data's Gaussian": imagespage.PLAIN["UniPC", imagespage.MATCHED],
+    "AFS": imagespage.ANALYTICAL,
+    "levels and weights learned (ours, after S4S)": imagespage.WEIGHTS,
 }
 """Rows of the table of docs/results.md, and their names in the study."""
 
@@ -201,13 +196,25 @@ RESULTS = {
 @pytest.mark.parametrize("label", RESULTS)
 def test_the_table_of_results_is_that_of_the_rows(label: str) -> None:
     line = next(x for x in _document("docs/results.md").splitlines() if x.startswith(f"| {label} |"))
-    for nfe, numbers in zip((3, 5), _printed(line, 2), strict=True):
-        rows = _tuned(RESULTS[label], nfe)
+    for nfe, numbers in zip(imagespage.NFE, _printed(line, 3), strict=True):
+        rows = _images(RESULTS[label], nfe)
         assert len(rows) == 3
         assert _lies_within(rows["classifier"], numbers[:2])
         assert _lies_within(rows["pca-64"], numbers[2:])
-    plain = (rivalspage.ANALYTICAL, *rivalspage.PLAIN.values())
-    assert {_strongest(rivalspage.DATASET, "classifier", nfe, plain) for nfe in (3, 5)} == {rivalspage.ANALYTICAL}
+
+
+def test_what_results_say_of_few_is_that_of_the_rows() -> None:
+    said, found = " ".join(_document("docs/results.md").split()), imagespage.rows(ROOT / "studies/docs")
+    held = re.search(r"(\d) of 9 comparisons hold", imagespage.verdict(found[found.dataset == imagespage.DATASET], 3))
+    assert held is not None
+    assert f"by one standard error, holds in {held[1]} of 9 comparisons" in said
+    line = next(x for x in _document("docs/results.md").splitlines() if x.startswith("| converged network |"))
+    (ends, *_) = _printed(line, 3)
+    for name, cell in zip(real.FEATURES, (ends[:2], ends[2:]), strict=True):
+        assert _lies_within(_images(imagespage.CONVERGED, 48)[name], cell)
+    ours, learned = (_images(method, 3)["pca-64"] for method in (imagespage.FEW, imagespage.WEIGHTS))
+    assert (learned < ours).all()
+    assert f"({ours.max():.2f} for {learned[ours.idxmax()]:.2f})" in said
 
 
 def test_what_results_say_of_diffusers_is_that_of_the_rows() -> None:
