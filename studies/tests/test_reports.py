@@ -85,17 +85,6 @@ def _torch(sampler: str, nfe: int) -> pd.DataFrame:
     return pd.DataFrame(by)
 
 
-def _tuned(method: str, nfe: int, dataset: str = rivalspage.DATASET) -> pd.DataFrame:
-    """The distances of the networks of a data set, of the study with tuned rivals."""
-    found = _rivals(dataset)
-    return pd.DataFrame({name: rivalspage.distances(found, name).loc[(method, nfe)].dropna() for name in real.FEATURES})
-
-
-def _rivals(dataset: str = rivalspage.DATASET) -> pd.DataFrame:
-    found = rivalspage.read(ROOT / "studies/docs" / rivalspage.ROWS)
-    return found[found.dataset == dataset]
-
-
 def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     """Whether mean and deviation over networks are rounded to two numbers."""
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
@@ -314,8 +303,7 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     rows = product((3, 5, 9), ("few, with data", "few"))
     lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
-    rival = {nfe: worse(_tuned("few", nfe), _tuned(rivalspage.WEIGHTS, nfe)) for nfe in (3, 5)}
-    assert rival == {3: [3, 2], 5: [2, 1]}
+    assert worse(_images(imagespage.FEW, 3), _images(imagespage.WEIGHTS, 3)) == [0, 3]
 
 
 def _joined() -> str:
