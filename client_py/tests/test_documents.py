@@ -175,7 +175,7 @@ def test_the_readmes_server_gains(
         few, printed = names["plan"].info, capsys.readouterr().out.splitlines()
         assert ", 3 evaluations: better than" in few["summary"]
         assert printed[-2:] == [few["summary"], "few: 3 evaluations in 3 steps"]
-        assert few["ratio"] + 2 * few["ratio_stderr"] < 0.8
+        assert few["ratio"] + few["ratio_stderr"] < 1
         drawn = client.sample("photos", n=1, plan=anisoflight.Plan.load("photos-3.json"), progress=False)
         assert set(drawn.nfe) == {3}
         assert np.asarray(Image.open("photos.png")).std() > 30
