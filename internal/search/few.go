@@ -423,8 +423,8 @@ func (r *FewResult) unlessStopped(err error) error {
 }
 
 // choose sets Chosen, Against and Gain on held-out latents, on which measure measures a candidate. Of contenders, from
-// the simplest on, Chosen is the last whose gain over the one chosen before is clear, or which is better than one of its
-// own family by all latents. Against is the best of the plain ones that are simpler, or Chosen if none is.
+// the simplest on, Chosen is the last whose gain over the one chosen before is clear, or which is better than one of
+// its own family by all latents. Against is the best of the plain ones that are simpler, or Chosen if none is.
 func (r *FewResult) choose(
 	contenders []*Candidate, measure func(*Candidate) error, gain func(c, other *Candidate) Gain,
 ) error {

@@ -86,8 +86,8 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 }
 
 // checkTries: every solver of all frequencies alike is tried on one of EDM's rules, from noise at four levels, and from
-// the law at five, where one on the Gaussian's levels is tried; the best of these on all rules; solvers by frequency from
-// both, and fitted ones around local.
+// the law at five, where one on the Gaussian's levels is tried; the best of these on all rules; solvers by frequency
+// from both, and fitted ones around local.
 func checkTries(t *testing.T, found *FewResult) {
 	t.Helper()
 	type try struct {

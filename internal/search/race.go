@@ -91,8 +91,8 @@ func champions(ranked []*Candidate) (out []*Candidate) {
 	return out
 }
 
-// contenders returns the ranked candidates that are judged on held-out latents, the simplest first: of the champions and
-// the first most those that are not clearly worse than the first, the best plain one, and the one from noise, which
+// contenders returns the ranked candidates that are judged on held-out latents, the simplest first: of the champions
+// and the first most those that are not clearly worse than the first, the best plain one, and the one from noise, which
 // needs neither data nor a search.
 func contenders(ranked []*Candidate, most int, j judge) (out []*Candidate) {
 	plain := slices.IndexFunc(ranked, (*Candidate).plain)

@@ -17,8 +17,8 @@ var widths = [...]int{16, 24, 32}
 // Responses returns the means over the image of the absolute responses of fixed random filters in three layers. The
 // first layer filters the image. Each further layer filters the responses of the layer before, less their mean over the
 // filters, at half the resolution. Filters have 3×3 taps, those of the first layer sum to 0 in every channel, and
-// images are padded by 0. Images of 64 pixels or more along both axes are averaged over square cells first. Each bank has
-// filters of its own.
+// images are padded by 0. Images of 64 pixels or more along both axes are averaged over square cells first. Each bank
+// has filters of its own.
 func Responses(h, w, c int, bank uint64) Features {
 	cell, layers := max(1, min(h, w)/leastSide), filtersOf(c, bank)
 	f := Features{Name: "responses", standard: true, size: h * w * c}
