@@ -59,16 +59,12 @@ def sample_plan(
     levels, given = _levels(plan), [float(sigma) for sigma in sigmas[:-1]]
     skipped = len(levels) - len(given)
     wanted = [_time(sigma, flow) for sigma in levels[max(0, skipped) :]]
-    if (
-        not given
-        or skipped < 0
-        or any(not math.isclose(*pair, rel_tol=1e-4) for pair in zip(wanted, given, strict=True))
-    ):
+    near = all(math.isclose(*pair, rel_tol=1e-4) for pair in zip(wanted, given, strict=False))
+    if not near or not 0 < len(given) <= len(levels):
         raise BadRequestError(f"sigmas must be those of the plan, or its last ones, {wanted}, got {given}")
     if skipped:
-        plan, start = plan.tail(skipped), x / (1 - given[0]) if flow else x
-        loop = plan.stages(x, x)
-        loop.x = start.to(loop.x)
+        loop = plan.tail(skipped).stages(x, x)
+        loop.x = (x / (1 - given[0]) if flow else x).to(loop.x)
     elif flow:
         loop = plan.stages(x / given[0])
     else:

@@ -136,7 +136,7 @@ _TAIL = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*
 
 def from_arrow(error: BaseException) -> AnisoflightError:
     """The exception for a failure that pyarrow reports, by its code in brackets if it has one."""
-    import pyarrow as pa  # whoever has its errors has loaded it
+    import pyarrow as pa  # loaded already, as the error is one of its own
     import pyarrow.flight as fl
 
     text = str(error.args[0]) if error.args else str(error)  # str() of a KeyError is a repr

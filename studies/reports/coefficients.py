@@ -183,8 +183,7 @@ def learned(study: Study, teacher: Teacher, begin: Weighted, allowed: int) -> We
     return scaled(found, found(study.network, teacher.noise, teacher.labels), teacher.states[-1])
 
 
-def candidates(kind: str, which: str, how: str, spends: dict[int, int], tuned: Callable[..., Sampler], study: Study,
-               nfe: int) -> Iterator[Sampler]:  # fmt: skip
+def candidates(kind: str, which: str, how: str, study: Study, nfe: int) -> Iterator[Sampler]:
     """Of a start: fitted samplers, or the one that is learned from the best of them."""
     teacher = Teacher.of(study)
     made = []
@@ -194,8 +193,8 @@ def candidates(kind: str, which: str, how: str, spends: dict[int, int], tuned: C
     if how == FITTED:
         yield from made
         return
-    best = tuned(study, made, nfe)
-    yield Sampler(best.choice, learned(study, teacher, best.plan, spends[nfe]))  # pyright: ignore[reportArgumentType]
+    best = rivals.tuned(study, made, nfe)
+    yield Sampler(best.choice, learned(study, teacher, best.plan, study.spends(nfe)))  # pyright: ignore[reportArgumentType]
 
 
 def plain_scaled(study: Study, nfe: int) -> Iterator[Sampler]:
@@ -208,11 +207,9 @@ def plain_scaled(study: Study, nfe: int) -> Iterator[Sampler]:
         yield Sampler(f"{name}, σ_max {sigma:g}, ρ {rho}", Plan({**plan.file, "init": [deviation]}))
 
 
-def methods(
-    spends: dict[int, int], tuned: Callable[..., Sampler]
-) -> dict[str, Callable[[Study, int], Iterator[Sampler]]]:
+def methods() -> dict[str, Callable[[Study, int], Iterator[Sampler]]]:
     """The rows: by start, parts, and how weights are found."""
     rows: dict[str, Callable[[Study, int], Iterator[Sampler]]] = {f"{SCALED}, plain": plain_scaled}
     for kind, which, how in product(SIGMAS, (ONE, BANDS), (FITTED, LEARNED)):
-        rows[f"{kind}, {which}, {how}"] = partial(candidates, kind, which, how, spends, tuned)
+        rows[f"{kind}, {which}, {how}"] = partial(candidates, kind, which, how)
     return rows

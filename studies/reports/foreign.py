@@ -147,8 +147,7 @@ def few(study: Foreign, nfe: int) -> dict[str, Any]:
     network, begun, began = study.network, study.network.evaluations, time.monotonic()
     denoiser = Denoiser(lambda x, sigma: network(x, sigma), "denoiser", dtype=np.float32)  # pyright: ignore[reportArgumentType]
     plan = search(denoiser, nfe, study.shape[::-1], client=study.client, sigma_max=HIGHEST, progress=False)
-    chosen = plan.info["chosen"]
-    told = f"{chosen['solver']}, σ_max {chosen['sigma_max']:.3g}, {chosen['start']} start, levels {chosen['levels']}"
+    told = rivals.chosen(plan.info["chosen"])
     spent, seconds = network.evaluations - begun, time.monotonic() - began
     ratio = {"ratio": plan.info["ratio"], "ratio_stderr": plan.info["ratio_stderr"]}
     return {"choice": told, "tuning": spent, "seconds": round(seconds, 1), **ratio, **judged(study, Sampler("", plan))}

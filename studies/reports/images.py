@@ -29,7 +29,7 @@ from anisoflight.moments import Moments, frechet_distance
 from studies.reports import coefficients, rivals
 from studies.reports import imagespage as page
 from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT, network_of, references
+from studies.reports.real import DOCS, ROOT, network_of
 from studies.reports.rivals import TUNING, Sampler, Study
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ SPENDS = {3: 35_000, 5: 55_000, 9: 105_000}
 SEARCHES = 5
 """Searches of `few` for each network, by seeds from 0 on."""
 NOISE_SIGMAS, LAW_SIGMAS, RHOS = (80, 40, 20, 10, 5), (40, 20, 10, 5, 2.5, 1.25, 0.625), (7, 4, 3)
-FIRST, LAST, FINALISTS = 256, 1280, 3
-"""Samples of every candidate and of the best ones, at most."""
 TRIED = 1000
 """Samples of each plain solver whose score is compared with the judges."""
 
@@ -64,65 +62,31 @@ def afs(study: Study, nfe: int) -> Iterator[Sampler]:
         yield Sampler(f"{name}, σ_max {sigma:g}, ρ {rho}", study.rule(name, nfe + 1, sigma, rho), analytical=True)
 
 
-def levels(study: Study, nfe: int) -> Iterator[Sampler]:
-    """Levels that are learned through a solver with its own coefficients."""
-    for sigma, name in product((80, 20), ("iPNDM-4", "DPM-Solver++(2M)", "UniPC")):
-        begin = np.log([stage.sigma for stage in study.rule(name, nfe, sigma).evaluations[1:]])
-        build = partial(rivals.on_levels, study, name, sigma)
-        yield rivals.learn(study, f"{name}, σ_max {sigma}", build, begin, sigma, SPENDS[nfe] // 3)
-
-
-def weights(study: Study, nfe: int) -> Iterator[Sampler]:
-    """Levels and the scalar weights of the state and the last three evaluations are learned; none is tied to others."""
-    for sigma, analytical in ((80, False), (20, False), (80, True)):
-        begin = study.rule("DPM-Solver++(2M)", nfe + analytical, sigma)
-        choice, build = f"σ_max {sigma}" + ", AFS" * analytical, partial(rivals.weighted, begin)
-        yield rivals.learn(study, choice, build, rivals.weights_of(begin), sigma, SPENDS[nfe], analytical)
-
-
-def tuned(study: Study, candidates: Sequence[Sampler], nfe: int) -> Sampler:
-    """The candidate with the least score: all see the first samples, the best more, within what `few` spends."""
-    first, last = FIRST, LAST
-    while nfe * (len(candidates) * first + FINALISTS * (last - first)) > SPENDS[nfe] and first > 32:
-        first, last = first // 2, last // 2
-    drawn = [study.draw(each, TUNING, first) for each in candidates]
-    scores = list(map(study.score, drawn))
-    best = np.argsort(scores)[:FINALISTS].tolist()
-    for k in best:
-        more = study.draw(candidates[k], TUNING + first, last - first)
-        scores[k] = study.score(np.concatenate([drawn[k], more]))
-    return candidates[min(best, key=scores.__getitem__)]
-
-
 METHODS: dict[str, Callable[[Study, int], Iterator[Sampler]]] = {
-    page.WEIGHTS: weights,
+    page.WEIGHTS: rivals.weights,
     page.ANALYTICAL: afs,
     **{method: partial(plain, *key) for key, method in page.PLAIN.items()},
     page.SHORTEST: rivals.gits,
-    page.LEVELS: levels,
-    **coefficients.methods(SPENDS, tuned),
+    page.LEVELS: rivals.ld3,
+    **coefficients.methods(),
 }
 """Rivals in the order in which they are measured, then samplers of coefficients, and the candidates of each."""
 
 
 def few(seed: int, study: Study, nfe: int) -> dict[str, Any]:
-    """What the product finds without options, but for the seed of the search."""
+    """What the product finds without options, except the seed of the search."""
     begun = time.monotonic()
     plan = study.client.few(study.network.model, nfe, study.dataset, seed=seed, progress=False)
-    chosen, against = plan.info["chosen"], plan.info["against"]
-    told = {key: plan.info[key] for key in ("ratio", "ratio_stderr")}
-    told |= {"seconds": round(time.monotonic() - begun, 1), "parts": plan.info["seconds"], "against": _said(against)}
-    return {"choice": _said(chosen), **told, **judged(study, Sampler("", plan))}
-
-
-def _said(found: dict[str, Any]) -> str:
-    return f"{found['solver']}, σ_max {found['sigma_max']:.3g}, {found['start']} start, levels {found['levels']}"
+    found, seconds = plan.info, round(time.monotonic() - begun, 1)
+    told = {"choice": rivals.chosen(found["chosen"]), "against": rivals.chosen(found["against"]), "seconds": seconds}
+    told |= {"ratio": found["ratio"], "ratio_stderr": found["ratio_stderr"], "parts": found["seconds"]}
+    return {**told, **judged(study, Sampler("", plan))}
 
 
 def rival(method: str, study: Study, nfe: int) -> dict[str, Any]:
     """What is chosen, what choosing took, and how it is judged."""
     begun = study.network.evaluations
-    sampler = tuned(study, list(METHODS[method](study, nfe)), nfe)
+    sampler = rivals.tuned(study, list(METHODS[method](study, nfe)), nfe)
     return {"choice": sampler.choice, "tuning": study.network.evaluations - begun, **judged(study, sampler)}
 
 
@@ -132,15 +96,9 @@ def converged(study: Study, nfe: int) -> dict[str, Any]:
 
 
 def judged(study: Study, sampler: Sampler) -> dict[str, Any]:
-    """The distances of each block, by each kind of features, and the evaluations of a sample."""
-    begun = study.network.evaluations
-    found: dict[str, Any] = {name: [] for name in study.judges}
-    for block in BLOCKS:
-        images = study.draw(sampler, block, study.count)
-        for name, (features, real) in study.judges.items():
-            found[name].append(round(frechet_distance(Moments.of(features(images)), real), 5))
-    found["evaluations"] = (study.network.evaluations - begun) / (len(BLOCKS) * study.count)
-    return found
+    """The distances on the judging seeds, to five digits."""
+    found = rivals.judged(study, sampler, BLOCKS)
+    return found | {name: np.round(found[name], 5).tolist() for name in study.judges}
 
 
 def agreement(study: Study, nfe: int) -> dict[str, Any]:
@@ -172,26 +130,16 @@ def work_of(method: str) -> Callable[[Study, int], dict[str, Any]]:
 
 def run(args: argparse.Namespace) -> None:
     """Measure what is asked for, a row on all networks before the next."""
-    cells, studies = Cells(args.docs / page.ROWS), []
+    cells = Cells(args.docs / page.ROWS)
     with anisoflight.serve(data=args.data) as client:
-        data, server = client.dataset(args.dataset), ["--server", client.location]
-        judges = rivals.judges_of(references(server, args.data, args.dataset, args.count), data.images)
-        if data.labels is not None:
-            read_out = partial(rivals.accuracy, judges["classifier"][0], data.images, data.labels)
-            cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": read_out()})
-        score = rivals.Score(data.images[::5])
-        for model in args.models:
-            facts = client.call("DescribeModel", model=model)
-            shape = facts["img_resolution"], facts["img_resolution"], facts["img_channels"]
-            network = rivals.Network(client, model)
-            studies.append(Study(client, network, args.dataset, shape, facts["label_dim"], score, judges, args.count))
+        studies = rivals.studies_of(client, args, cells, SPENDS.__getitem__)
         for nfe, method, study in product(args.nfe, args.rows, studies):
             began, steps = time.monotonic(), CONVERGED if method == page.CONVERGED else nfe
             key = {"dataset": args.dataset, "network": study.network.model, "method": method, "nfe": steps}
             if key in cells or nfe not in page.nfes(method):
                 continue
             found = cells.measured(key, partial(work_of(method), study, steps))
-            means = ", ".join(f"{name} {np.mean(found[name]):.3g}" for name in judges if name in found)
+            means = ", ".join(f"{name} {np.mean(found[name]):.3g}" for name in study.judges if name in found)
             said = f"{time.strftime('%H:%M')} {study.network.model}, NFE {steps}, {method}: {found.get('choice', '')}"
             print(f"{said}: {means} ({time.monotonic() - began:.0f} s)", flush=True)
 

@@ -159,7 +159,7 @@ def table(found: pd.DataFrame, features: str) -> pd.DataFrame:
 
 
 def searches(found: pd.DataFrame) -> pd.DataFrame:
-    """The spread over seeds of the search, by network, and how often its printed ratio held, if there are some."""
+    """By the number of evaluations the mean over networks, and the spread over seeds of the search in each."""
     own = found[found["method"].str.startswith(FEW)]
     out = []
     for nfe, group in own.groupby("nfe"):
@@ -167,8 +167,7 @@ def searches(found: pd.DataFrame) -> pd.DataFrame:
         for name in FEATURES:
             by = group.groupby("network")[name]
             row[f"{name}, mean"] = f"{by.mean().mean():.2f}"
-            row["spread over searches"] = f"{(by.std() / by.mean()).mean():.0%}" if by.size().min() > 1 else ""
-            row |= {f"{name}, spread": row.pop("spread over searches")}
+            row[f"{name}, spread"] = f"{(by.std() / by.mean()).mean():.0%}" if by.size().min() > 1 else ""
         row["seconds"] = f"{group['seconds'].median():.0f}"
         out.append(row)
     return pd.DataFrame(out)

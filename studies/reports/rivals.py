@@ -171,6 +171,8 @@ class Study:
     score: Score
     judges: Judges
     count: int
+    spends: Callable[[int], int] = few_spends
+    """What a rival may be tuned or learned with, in evaluations, by the number of a sample's."""
 
     def plan(self, schedule: str, **options: Any) -> Plan:
         """A plan of the server for this network, of all classes if each has its own start."""
@@ -215,7 +217,7 @@ def _denoised(network: Network, start: float, x: Array, sigma: Array, labels: Ar
 def tuned(study: Study, candidates: Sequence[Sampler], nfe: int) -> Sampler:
     """The candidate with the least score: all see the first samples, the best more, within what `few` spends."""
     first, last = FIRST, LAST
-    while nfe * (len(candidates) * first + FINALISTS * (last - first)) > few_spends(nfe) and first > 32:
+    while nfe * (len(candidates) * first + FINALISTS * (last - first)) > study.spends(nfe) and first > 32:
         first, last = first // 2, last // 2
     drawn = [study.draw(each, TUNING, first) for each in candidates]
     scores = list(map(study.score, drawn))
@@ -294,7 +296,7 @@ def ld3(study: Study, nfe: int) -> Iterator[Sampler]:
     for sigma, name in product((80, 20), ("iPNDM-4", "DPM-Solver++(2M)", "UniPC")):
         begin = np.log([stage.sigma for stage in study.rule(name, nfe, sigma).evaluations[1:]])
         build = partial(on_levels, study, name, sigma)
-        yield learn(study, f"{name}, σ_max {sigma}", build, begin, sigma, few_spends(nfe) // 3)
+        yield learn(study, f"{name}, σ_max {sigma}", build, begin, sigma, study.spends(nfe) // 3)
 
 
 def on_levels(study: Study, name: str, sigma: float, theta: Array) -> Plan | None:
@@ -307,7 +309,7 @@ def weights(study: Study, nfe: int) -> Iterator[Sampler]:
     for sigma, analytical in ((80, False), (20, False), (80, True)):
         begin = study.rule("DPM-Solver++(2M)", nfe + analytical, sigma)
         choice, build = f"σ_max {sigma}" + ", AFS" * analytical, partial(weighted, begin)
-        yield learn(study, choice, build, weights_of(begin), sigma, few_spends(nfe), analytical)
+        yield learn(study, choice, build, weights_of(begin), sigma, study.spends(nfe), analytical)
 
 
 def weights_of(plan: Plan) -> Array:
@@ -417,14 +419,20 @@ def measure(study: Study, method: str, nfe: int) -> dict[str, Any]:
     network, begun = study.network, study.network.evaluations
     candidates = list(METHODS[method](study, nfe))
     sampler = candidates[0] if len(candidates) == 1 else tuned(study, candidates, nfe)
-    spent, begun = network.evaluations - begun + sampler.spent, network.evaluations
-    found: dict[str, list[float]] = {name: [] for name in study.judges}
-    for block in BLOCKS:
+    spent = network.evaluations - begun + sampler.spent
+    return {"choice": sampler.choice, "tuning": spent, **judged(study, sampler, BLOCKS)}
+
+
+def judged(study: Study, sampler: Sampler, blocks: Sequence[int]) -> dict[str, Any]:
+    """The evaluations of a sample, and the distances of each block of seeds by each kind of features."""
+    begun = study.network.evaluations
+    found: dict[str, Any] = {"evaluations": 0.0, **{name: [] for name in study.judges}}
+    for block in blocks:
         images = study.draw(sampler, block, study.count)
         for name, (features, real) in study.judges.items():
             found[name].append(frechet_distance(Moments.of(features(images)), real))
-    each = (network.evaluations - begun) / (len(BLOCKS) * study.count)
-    return {"choice": sampler.choice, "tuning": spent, "evaluations": each, **found}
+    found["evaluations"] = (study.network.evaluations - begun) / (len(blocks) * study.count)
+    return found
 
 
 def judges_of(files: Sequence[Path], images: Array) -> Judges:
@@ -445,27 +453,41 @@ def accuracy(features: Callable[[Array], Array], images: Array, labels: Array) -
     return float(((rows[1::2] @ read_out).argmax(axis=1) == labels[1::2]).mean())
 
 
-def run(args: argparse.Namespace) -> None:
-    """Measure what is asked for, a row on all networks before the next."""
-    cells, studies = Cells(args.docs / page.ROWS), []
-    with anisoflight.serve(data=args.data) as client:
-        data, server = client.dataset(args.dataset), ["--server", client.location]
-        judges = judges_of(references(server, args.data, args.dataset, args.count), data.images)
+def studies_of(
+    client: Client, args: argparse.Namespace, cells: Cells, spends: Callable[[int], int] = few_spends
+) -> list[Study]:
+    """A study for each model, with judges of the data set; a row says how well the classifier knows its classes."""
+    data, server = client.dataset(args.dataset), ["--server", client.location]
+    judges = judges_of(references(server, args.data, args.dataset, args.count), data.images)
+    if data.labels is not None:
         read_out = partial(accuracy, judges["classifier"][0], data.images, data.labels)
         cells.measured({"dataset": args.dataset, "about": "classifier"}, lambda: {"accuracy": read_out()})
-        score = Score(data.images[::5])
-        for model in args.models:
-            facts = client.call("DescribeModel", model=model)
-            shape = facts["img_resolution"], facts["img_resolution"], facts["img_channels"]
-            network = Network(client, model)
-            studies.append(Study(client, network, args.dataset, shape, facts["label_dim"], score, judges, args.count))
+    score, studies = Score(data.images[::5]), []
+    for model in args.models:
+        facts, network = client.call("DescribeModel", model=model), Network(client, model)
+        shape = facts["img_resolution"], facts["img_resolution"], facts["img_channels"]
+        common = score, judges, args.count, spends
+        studies.append(Study(client, network, args.dataset, shape, facts["label_dim"], *common))
+    return studies
+
+
+def chosen(found: dict[str, Any]) -> str:
+    """What a search says of a sampler, in a few words."""
+    return f"{found['solver']}, σ_max {found['sigma_max']:.3g}, {found['start']} start, levels {found['levels']}"
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure what is asked for, a row on all networks before the next."""
+    cells = Cells(args.docs / page.ROWS)
+    with anisoflight.serve(data=args.data) as client:
+        studies = studies_of(client, args, cells)
         for nfe, method, study in product(args.nfe, args.rows, studies):
             model, began = study.network.model, time.monotonic()
             key = {"dataset": args.dataset, "network": model, "method": method, "nfe": nfe, "count": args.count}
             if nfe not in page.nfes(method) or key in cells:
                 continue
             found = cells.measured(key, partial(measure, study, method, nfe))
-            means = ", ".join(f"{name} {np.mean(found[name]):.3g}" for name in judges)
+            means = ", ".join(f"{name} {np.mean(found[name]):.3g}" for name in study.judges)
             said = f"{time.strftime('%H:%M')} NFE {nfe}, {method}, {model}: {found['choice']}"
             print(f"{said}: {means} ({time.monotonic() - began:.0f} s)", flush=True)
             page.write(args.docs)

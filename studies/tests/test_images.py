@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import anisoflight
 from studies import blind, floors
 from studies.reports import coefficients, images, rivals
 from studies.reports import imagespage as page
-from studies.tests.test_rivals import TINY, Gaussian
+from studies.tests.test_rivals import Gaussian, train_tiny
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -82,15 +81,8 @@ def test_the_page_is_that_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_whole_study_with_images(tmp_path: Path) -> None:
-    """Tiny, from a network to the page; and once more, which measures nothing. Each class has its own start."""
-    labels = np.arange(600) % 2
-    drawn = np.random.default_rng(0).integers(0, 120, (600, 8, 8, 1)) + 130 * labels[:, None, None, None]
-    with anisoflight.serve(data=tmp_path / "data") as client:
-        client.put_dataset("tiny", drawn.astype(np.uint8), labels)
-        run = client.create_run("tiny", dataset="tiny", stage="pretrain", kimg=0.064, batch=16, network=TINY)
-        run.start(0.064)
-        run.wait(progress=False)
-        run.save("tiny")
+    """Tiny, from a network to the page; and once more, which measures nothing."""
+    train_tiny(tmp_path / "data")
     rows = (page.CONVERGED, page.FEW, f"{page.FEW}{page.AGAIN}1", page.PLAIN["UniPC", page.MATCHED], page.WEIGHTS,
             page.COEFFICIENTS[0], page.COEFFICIENTS[-1], page.AGREEMENT)  # fmt: skip
     arguments = ["--data", str(tmp_path / "data"), "--docs", str(tmp_path), "--models", "tiny", "--dataset", "tiny"]

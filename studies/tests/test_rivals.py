@@ -157,16 +157,21 @@ def test_the_page_repeats_other_pages_as_they_are() -> None:
         assert all(row.format(cell) in text for cell in cells), cells
 
 
-def test_a_whole_study_of_rivals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tiny, from a network to the page; and once more, which measures nothing. Each class has its own start."""
+def train_tiny(folder: Path) -> None:
+    """Train a small network on images of two classes, each of which has its own start."""
     labels = np.arange(600) % 2
     images = np.random.default_rng(0).integers(0, 120, (600, 8, 8, 1)) + 130 * labels[:, None, None, None]
-    with anisoflight.serve(data=tmp_path / "data") as client:
+    with anisoflight.serve(data=folder) as client:
         client.put_dataset("tiny", images.astype(np.uint8), labels)
         run = client.create_run("tiny", dataset="tiny", stage="pretrain", kimg=0.064, batch=16, network=TINY)
         run.start(0.064)
         run.wait(progress=False)
         run.save("tiny")
+
+
+def test_a_whole_study_of_rivals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tiny, from a network to the page; and once more, which measures nothing."""
+    train_tiny(tmp_path / "data")
     rows = (page.PLAIN["UniPC", page.MATCHED], page.SHORTEST, page.LEVELS, page.WEIGHTS, page.ANALYTICAL)
     arguments = ["--data", str(tmp_path / "data"), "--docs", str(tmp_path), "--models", "tiny", "--dataset", "tiny"]
     arguments += ["--nfe", "3", "--count", "80", "--rows", *rows]

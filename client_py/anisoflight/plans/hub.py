@@ -37,7 +37,7 @@ from anisoflight import Plan
 plan = Plan.from_pretrained("{name}")
 pipe.scheduler = plan.scheduler(pipe)  # of diffusers
 images = pipe(num_inference_steps=plan.steps).images
-samples = plan(denoiser, noise)  # or in a loop of one's own, in torch or numpy
+samples = plan(denoiser, noise)  # or in your loop, in torch or numpy
 ```
 
 The plan is for the network and the guidance that it was made with, and for no other. It holds no weights of a

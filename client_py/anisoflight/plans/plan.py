@@ -153,8 +153,8 @@ class Plan:
         known of the plan, unless there is one. Under which licence the plan is, is left to the user.
 
         >>> plan = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=5)
-        >>> plan.save_pretrained("ipndm-5")
-        >>> Plan.from_pretrained("ipndm-5").nfe
+        >>> plan.save_pretrained(folder / "ipndm-5")
+        >>> Plan.from_pretrained(folder / "ipndm-5").nfe
         5
         """
         hub.write(self, folder)
