@@ -78,6 +78,15 @@ def check_quickstart(names: dict[str, Any], axes: list[Any]) -> None:
         assert np.ptp(t) == 1
 
 
+def check_a_plan(names: dict[str, Any], axes: list[Any]) -> None:
+    """Its last panel has samples near each of the points."""
+    assert [ax.get_title() for ax in axes] == ["σ = 20", "σ = 6.6", "σ = 1.77", "σ = 0.349", "σ = 0.0421", "samples"]
+    distances = np.linalg.norm(names["loop"].x[:, None] - names["points"], axis=2)
+    assert np.mean(distances.min(axis=1) < 0.05) > 0.95
+    assert np.ptp(np.bincount(distances.argmin(axis=1))) < 100
+    np.testing.assert_array_equal(axes[-1].collections[0].get_offsets(), names["loop"].x)
+
+
 def check_anisotropy(names: dict[str, Any], axes: list[Any]) -> None:
     """Its parts add up, most of the variance is in P₁, two paths are closer than one, and iPNDM-4 than both."""
     assert np.allclose(sum(names["parts"]), np.moveaxis(names["images"][:6], 3, 1), atol=1e-5)
@@ -158,6 +167,7 @@ def check_your_own_solver(names: dict[str, Any], axes: list[Any]) -> None:
 
 
 CHECKS = {
+    "a-plan": check_a_plan,
     "anisotropy": check_anisotropy,
     "edm-checkpoint": check_edm_checkpoint,
     "fid": check_fid,
@@ -167,7 +177,7 @@ CHECKS = {
     "your-data": check_your_data,
     "your-own-solver": check_your_own_solver,
 }
-"""By the name of the notebook; called before its last cell, which ends its server."""
+"""By the name of the notebook; called before its last cell, which ends its server if it has one."""
 
 
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in TORCH], ids=lambda path: path.stem)

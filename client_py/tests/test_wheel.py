@@ -1,4 +1,5 @@
-"""The two wheels, of the package and of the server, in environments of their own: no Go, no compiler, no PATH.
+"""The two wheels, of the package and of the server, in environments of their own: no Go, no compiler, no PATH, nothing
+of this repository.
 
 As part of `make test` they are made of bin/anisoflight, and what they depend on is linked from this environment.
 `make test-wheel` has the wheels that `make wheel` built, and pip brings what they depend on from the package index.
@@ -18,10 +19,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import hatch_build
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
+from PIL import Image
 
 import anisoflight
 from anisoflight.serving.local import find_binary
@@ -59,6 +62,26 @@ samples = plan(network, np.ones((2, 1, 8, 8)), progress=False)
 assert samples.shape == (2, 1, 8, 8) and np.ptp(samples) == 0 and 0.3 < samples.max() < 0.7, samples
 print(sorted({"pandas", "pyarrow", "torch", "tqdm"} & set(sys.modules)))
 """
+
+
+NOTEBOOK = """
+import contextlib, io, json, shutil, sys
+from pathlib import Path
+from matplotlib import pyplot
+
+names, shown, folder = {"__name__": "__main__"}, [], Path(sys.argv[2])
+for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
+    if cell["cell_type"] == "code":
+        printed, before = io.StringIO(), len(pyplot.get_fignums())
+        with contextlib.redirect_stdout(printed):
+            exec("".join(cell["source"]), names)
+        shown.append([printed.getvalue(), len(pyplot.get_fignums()) - before])
+for number in pyplot.get_fignums():
+    pyplot.figure(number).savefig(folder / f"{number}.png")
+places = sorted({str(Path(module.__file__).parent) for name, module in sys.modules.items() if "anisoflight" in name})
+print(json.dumps({"shown": shown, "go": shutil.which("go"), "places": places}))
+"""
+"""Runs a notebook's code and keeps its pictures in a folder; prints what each cell printed, and how many it drew."""
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +199,47 @@ def test_plans_need_numpy_alone(wheels: tuple[Path, Path], tmp_path: Path) -> No
     found = call(tmp_path / "e", "python", "-c", asked)
     assert 'pip install "anisoflight[server]"' in found
     assert "client=anisoflight.connect(" in found
+
+
+def check_notebook(name: str, environment: Path, folder: Path) -> None:
+    """It shows what is stored in it, but for the digits of small numbers; its pictures are not blank."""
+    notebook = ROOT / "client_py/notebooks" / f"{name}.ipynb"
+    copied = folder / notebook.name
+    copied.write_bytes(notebook.read_bytes())
+    found = json.loads(call(environment, "python", "-c", NOTEBOOK, str(copied), str(folder)))
+    assert found["go"] is None
+    assert all(place.startswith(f"{environment}{os.sep}") for place in found["places"])
+    cells = [cell for cell in json.loads(copied.read_text())["cells"] if cell["cell_type"] == "code"]
+    for cell, (printed, drawn) in zip(cells, found["shown"], strict=True):
+        stored = "".join("".join(output["text"]) for output in cell["outputs"] if output.get("name") == "stdout")
+        assert re.sub(r"\de-\d", "", printed) == re.sub(r"\de-\d", "", stored)
+        assert drawn == sum("image/png" in output.get("data", {}) for output in cell["outputs"])
+    pictures = [np.asarray(Image.open(path).convert("L"), float) for path in folder.glob("*.png")]
+    assert len(pictures) == sum(drawn for _, drawn in found["shown"]) > 0
+    assert all(picture.std() > 10 for picture in pictures)
+
+
+def test_a_plan_is_followed_in_a_notebook_with_the_package_alone(wheels: tuple[Path, Path], tmp_path: Path) -> None:
+    """Without the program, pandas and pyarrow; the plan in it is the one that the program makes."""
+    subprocess.run([*empty(tmp_path / "e"), str(wheels[0]), "--no-deps", "--no-index"], check=True)
+    link(tmp_path / "e", dependencies(map(Requirement, ["numpy", "safetensors", "matplotlib"])))
+    check_notebook("a-plan", tmp_path / "e", tmp_path)
+    cells = json.loads((tmp_path / "a-plan.ipynb").read_text())["cells"]
+    (source,) = (source for cell in cells if "five = " in (source := "".join(cell["source"])))
+    stored = json.loads(source.split('"""')[1])
+    with anisoflight.serve(data=tmp_path / "data") as client, pytest.warns(match="begins at noise level 20"):
+        made = client.plan("edm", sigma_min=0.002, sigma_max=20, solver="unipc", order=2, nfe=5).file
+    for key, value in stored.items():
+        if key != "stages":
+            assert value == made[key], key
+    for mine, theirs in zip(stored["stages"], made["stages"], strict=True):
+        for key in ("g", "alpha", "beta"):
+            np.testing.assert_allclose(mine[key], theirs[key], rtol=1e-6)
+
+
+def test_a_notebook_with_a_server_needs_the_wheels_alone(environment: Path, tmp_path: Path) -> None:
+    link(environment, dependencies(map(Requirement, ["matplotlib", "scikit-learn"])))
+    check_notebook("your-own-solver", environment, tmp_path)
 
 
 def test_the_installed_program_and_package_work_together(
