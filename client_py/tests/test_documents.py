@@ -2,10 +2,12 @@
 
 The documents share one server and one folder, in which the cell of docs/tutorial.md has trained its model. Where a
 document says grpc+tls://, it reaches a server with TLS and tokens. What follows a command in SMALLER makes it cheap;
-what is in `CHECKED` is not run, for the reason given there, but its options are parsed.
+what is in `CHECKED` is not run, for the reason given there, but its options are parsed. With ANISOFLIGHT_SCREENSHOTS
+set runs of Python are as long as the document says, and the pictures of `PICTURES` are kept in docs/images.
 """
 
 import glob
+import io
 import json
 import os
 import re
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tomllib
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,7 @@ import numpy as np
 import pytest
 from documents import DOCUMENTS, LANGUAGES, ROOT, Block, anchors, blocks, commands, indented, links
 from guarded import Guarded, guarded_server
+from matplotlib import pyplot
 from packaging.requirements import Requirement
 from PIL import Image
 from test_convert import CHECKPOINTS
@@ -36,6 +39,8 @@ from anisoflight.serving.local import find_binary
 
 pytestmark = pytest.mark.slow
 
+IMAGES = ROOT / "docs" / "images"
+KEEP = "ANISOFLIGHT_SCREENSHOTS" in os.environ
 STEPS = 40
 """Of training, where a document says another number."""
 
@@ -90,8 +95,9 @@ class Place:
         code = self.addressed(block.code)
         code = code.replace('serve(data="data")', f'connect("{self.client.location}")')
         code = code.replace("connect()", f'connect("{self.client.location}")')
-        code = re.sub(r"\.step\([0-9]+\)", f".step({STEPS})", code)
-        code = re.sub(r"\.start\((kimg=[0-9.]+)?\)", ".start(kimg=0.256)", code)
+        if not KEEP:
+            code = re.sub(r"\.step\([0-9]+\)", f".step({STEPS})", code)
+            code = re.sub(r"\.start\((kimg=[0-9.]+)?\)", ".start(kimg=0.256)", code)
         code = code.replace('"cuda"', '"cpu"')
         compiled = compile(code, block.place, "exec")
         heavy = re.search(r"torch|diffusers|\bpipe\b", code)  # of packages that the tests do not need
@@ -191,6 +197,7 @@ def test_blocks(document: str, place: Place) -> None:
 
 
 def do_blocks(document: str, place: Place) -> None:
+    pyplot.close("all")
     names, last = {**place.names, "np": np, "model": lambda x, sigma: x / (1 + sigma**2)}, []
     if prepare := BEFORE.get(document):
         prepare(place)
@@ -209,6 +216,42 @@ def do_blocks(document: str, place: Place) -> None:
         run(place, where, words)
     if check := AFTER.get(document):
         check(names, place)
+    for name, made in PICTURES.get(document, {}).items():
+        pictured(document, name, made(names, place))
+
+
+def pictured(document: str, name: str, made: Image.Image) -> None:
+    """The page shows what its commands make, of the size that they make it, after more training than here."""
+    file = IMAGES / f"{name}.png"
+    if KEEP:
+        made.save(file, optimize=True)
+    assert f"images/{name}.png" in (ROOT / document).read_text(encoding="utf-8")
+    assert file.stat().st_size < 100_000
+    with Image.open(file) as kept:
+        assert kept.size == made.size
+        assert min(np.asarray(picture.convert("L")).std() for picture in (kept, made)) > 20
+
+
+def figure(number: int) -> Image.Image:
+    """One of the document's figures, in their order."""
+    file = io.BytesIO()
+    pyplot.figure(pyplot.get_fignums()[number]).savefig(file)
+    return Image.open(file).convert("RGB")
+
+
+def samples(names: dict[str, Any], _: Place) -> Image.Image:
+    """In one row, four times as large, so that the page shows the pixels."""
+    row = Image.fromarray(np.hstack(names["samples"].images[..., 0]))
+    return row.resize((4 * row.width, 4 * row.height), Image.Resampling.NEAREST)
+
+
+PICTURES: dict[str, dict[str, Callable[[dict[str, Any], Place], Image.Image]]] = {
+    "client_py/README.md": {"client-samples": samples, "client-variances": lambda *_: figure(0)},
+    "docs/learning.md": {"learning-reverse": lambda *_: figure(2)},
+    "docs/schedules.md": {"schedules-five": lambda _, place: Image.open(place.folder / "out/five.png")},
+    "docs/tutorial.md": {"tutorial-digits": lambda _, place: Image.open(place.folder / "digits.png")},
+}
+"""The pictures of a page by their names in docs/images."""
 
 
 def certified(place: Place) -> None:
