@@ -35,6 +35,8 @@ INTEGRATION_VENV ?= .venv-integration
 test-integration: build | $(INTEGRATION_VENV)/bin/python ## networks of torch, diffusers and anemoi (minutes)
 	cd client_py && PYTHONPATH=. OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q integration
 	cd bench && PYTHONPATH=../client_py $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q tests/test_torch.py
+	cd studies && PYTHONPATH=..:../client_py OMP_NUM_THREADS=1 $(abspath $(INTEGRATION_VENV))/bin/python -m pytest -q \
+		tests/test_weather.py
 
 $(INTEGRATION_VENV)/bin/python:
 	$(PYTHON) -m venv $(INTEGRATION_VENV)
