@@ -1,7 +1,7 @@
 """``python -m studies.reports.weather``: the geodesic and `few` beside anemoi's curves of noise levels, by aims.
 
     make .venv-integration/bin/python                 # torch and anemoi-models
-    PYTHONPATH=client_py OMP_NUM_THREADS=1 .venv-integration/bin/python -m studies.reports.weather   # 40 minutes
+    PYTHONPATH=client_py OMP_NUM_THREADS=1 .venv-integration/bin/python -m studies.reports.weather   # half an hour
     … -m studies.reports.weather --page                         # the page alone, from the rows that are there
 
 Each row is in studies/docs/weather-rows.jsonl once it is measured, and networks are kept in --data, so that a command
