@@ -131,6 +131,20 @@ def test_a_unet_agrees_with_its_scheduler(prediction: str, out_channels: int) ->
 
 
 @torch.no_grad()
+def test_x0_is_clipped_as_by_a_scheduler_with_clip_sample() -> None:
+    torch.manual_seed(0)
+    unet = UNet2DModel(out_channels=1, **UNET, **BLOCKS).eval()
+    scheduler = DDPMScheduler(clip_sample_range=0.7)
+    alpha, z = scheduler.alphas_cumprod[400], torch.randn(3, 1, 8, 8)
+    want = scheduler.step(unet(z, 400).sample, 400, z).pred_original_sample
+    got = Denoiser(unet, scheduler, clip=0.7)(z / alpha.sqrt(), float(((1 - alpha) / alpha).sqrt()))
+    torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+    assert got.abs().max() == pytest.approx(0.7)
+    with pytest.raises(BadRequestError, match="clip must be above 0, got 0"):
+        Denoiser(unet, scheduler, clip=0)
+
+
+@torch.no_grad()
 def test_a_flow_transformer_with_guidance() -> None:
     torch.manual_seed(0)
     how = {"num_layers": 1, "num_attention_heads": 2, "attention_head_dim": 8, "caption_projection_dim": 16}

@@ -195,6 +195,30 @@ def test_with_data_the_search_may_start_from_their_law(client: Client) -> None:
     torch.testing.assert_close(samples.std(0), data.std(0), atol=0.05, rtol=0.2)
 
 
+@torch.no_grad()
+def test_a_temperature_of_the_noise(client: Client) -> None:
+    """The plan begins at noise of that temperature, and ends where that leads; one that was not told ends elsewhere."""
+    plan, untold = (few(exact, 4, (3, 8, 8), client=client, temperature=heat) for heat in (0.6, 1.0))
+    noise = torch.randn(64, 3, 8, 8, generator=torch.Generator().manual_seed(9))
+    many = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=64)
+    ends = many(exact, 0.6 * noise, progress=False)
+    offs = [(one(exact, noise, progress=False) - ends).flatten(1) for one in (plan, untold)]
+    errors = [float(off.square().mean(1).log().mean().exp()) for off in offs]  # a few are of another mixture component
+    assert errors[0] < 0.1 * errors[1]
+    assert plan.init[0] < 0.8 * plan.evaluations[0].sigma
+    with pytest.raises(BadRequestError, match=r"temperature must be above 0, and 1 with data, got 0\.6 with data"):
+        few(exact, 4, data=images(64), client=client, temperature=0.6)
+
+
+def test_a_linear_denoiser_has_the_same_plan_at_any_temperature(client: Client) -> None:
+    def linear(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        return x / (1 + 4 * sigma[:, None, None, None] ** 2)
+
+    plain, warm = (few(linear, 3, (3, 8, 8), client=client, temperature=heat) for heat in (1.0, 0.25))
+    assert warm.init == [0.25 * level for level in plain.init]
+    assert warm.file["stages"] == plain.file["stages"]
+
+
 def test_features_are_what_distances_see(client: Client) -> None:
     """Features that see one channel alone."""
     seen: list[torch.Size] = []

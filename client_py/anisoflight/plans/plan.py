@@ -197,6 +197,11 @@ class Plan:
         return (self.provenance or {}).get("times") == "whole"
 
     @property
+    def clip(self) -> float | None:
+        """What bounds |x_0| in the denoiser that it was made for, in `provenance`; None for no bound."""
+        return (self.provenance or {}).get("clip")
+
+    @property
     def labels(self) -> list[int]:
         """The classes of a plan of several; empty for other plans."""
         return sorted(label for part in self.file.get("classes", []) for label in part["labels"])

@@ -52,6 +52,7 @@ class Denoiser:
       that on which it computes.
     - `batch` is the most rows that the network evaluates at once, by default all; it is halved when memory is
       exhausted.
+    - `clip` c clips x_0 to [−c, c], as a scheduler with `clip_sample` does to `clip_sample_range`.
 
     Gradients flow to x, σ and conditions that require them. Raises BadRequestError.
 
@@ -72,6 +73,7 @@ class Denoiser:
         interval: Sequence[float] = (0.0, math.inf),
         dtype: Any = None,
         batch: int | None = None,
+        clip: float | None = None,
         device: Any = None,
         sigma_min: float | None = None,
         sigma_max: float | None = None,
@@ -110,6 +112,9 @@ class Denoiser:
                 f"empty must be one row by keyword for guidance {guidance:g}, that of no condition, or one for each "
                 f"row of cond, got {without} for {known}"
             )
+        if clip is not None and not clip > 0:
+            raise BadRequestError(f"clip must be above 0, got {clip}")
+        self.clip = clip
         if batch is not None and batch < 1:
             raise BadRequestError(f"batch must be 1 or more, got {batch}")
         # with what `at` makes of this
@@ -252,7 +257,8 @@ class Denoiser:
         if isinstance(sigma, torch.Tensor):
             wide = sigma.reshape(-1, *[1] * (x.ndim - 1))
         scaled = kind.scale(wide) * x
-        return kind.denoised(self._guided(kind.input_scale(wide) * scaled, sigma, cond, empty), scaled, wide)
+        found = kind.denoised(self._guided(kind.input_scale(wide) * scaled, sigma, cond, empty), scaled, wide)
+        return found if self.clip is None else found.clamp(-self.clip, self.clip)
 
     def _guided(self, z: Tensor, sigma: Any, cond: dict[str, Any], empty: dict[str, Any]) -> Tensor:
         """F with guidance: guiding F guides D, which is affine in F."""

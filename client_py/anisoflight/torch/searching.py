@@ -49,6 +49,7 @@ def few(
     labels: Any = None,
     budget: int | str | None = None,
     learn: bool | None = None,
+    temperature: float = 1.0,
     client: Client | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -68,6 +69,9 @@ def few(
     `features(x_0)` [B, F] are what distances are measured on: a decoder's pictures, layers of a classifier. By default
     they are the values, and with data low frequencies, edges and the responses of random filters.
 
+    `temperature` multiplies the noise that samples and converged samples begin with, as in programs for speech. The
+    plan has it, and takes unit noise. Without `data` only.
+
     `budget` is a number of evaluations of single rows, of which a guided denoiser takes two per sample, or seconds as
     "90 s". By default it is, with data, what 512 samples of each sampler need, and without about a minute, or 4000
     evaluations if these take longer. Levels and coefficients are learned if it suffices: `learn` leaves that out if
@@ -84,6 +88,9 @@ def few(
     if data is not None:
         data = data if hasattr(data, "shape") else np.asarray(data)
     channels, *axes = shape = sample_shape(denoiser, shape, data)
+    if not 0 < temperature < math.inf or (data is not None and temperature != 1):
+        given = "" if data is None else " with data"
+        raise BadRequestError(f"temperature must be above 0, and 1 with data, got {temperature:g}{given}")
     if data is not None:
         if "float" not in str(getattr(data, "dtype", "float")):
             raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
@@ -110,7 +117,8 @@ def few(
     }  # fmt: skip
     request |= {"levels": [level / unit for level in levels]} if levels else {}
     request |= {"times": [level / unit for level in times]} if (times := _times(denoiser, *ends)) else {}
-    follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, unit)
+    scales = unit, unit * temperature
+    follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, *scales)
     if features is not None:
         request["features"] = follower.count_features()
     begun = time.perf_counter()
@@ -121,11 +129,13 @@ def few(
         follower.bar = stack.enter_context(Progress(desc="few", unit="evaluation", disable=not progress, leave=False))
         end = offer(client, request | options, follower)
     plan = Plan.whole(end["plan"])
-    if unit != 1:
-        plan = _in_units(plan, unit)
+    if (unit, temperature) != (1, 1):
+        plan = _in_units(plan, unit, temperature)
     report = {**(plan.info or {}), "evaluations": follower.evaluations, "elapsed": time.perf_counter() - begun}
     provenance = {"kind": "few", "network": denoiser.parametrization["kind"], "shape": [*shape], "seed": seed}
     provenance |= {"times": "whole"} if levels else {}
+    provenance |= {"clip": denoiser.clip} if denoiser.clip else {}
+    provenance |= {"temperature": temperature} if temperature != 1 else {}
     plan = replace(plan, file={**plan.file, "info": report, "provenance": provenance})
     if progress:
         print(plan.told + _told(plan, denoiser))
@@ -177,13 +187,16 @@ def _times(denoiser: Denoiser, low: float, high: float) -> list[float]:
     return [float(network.sigma(t)) for t in np.linspace(first, last, _TIMES)]
 
 
-def _in_units(plan: Plan, unit: float) -> Plan:
-    """A plan of a search that measured values in this unit, and its report, without it."""
+def _in_units(plan: Plan, unit: float, temperature: float) -> Plan:
+    """A plan of a search that measured values in this unit, and its report, without it, from noise of a temperature.
+
+    Values are in the unit times the temperature: there the noise is unit noise, and the solvers are linear.
+    """
     file = copy.deepcopy(dict(plan.file))
     report, square = file["info"], unit**2
     of_flow = unit if file["predicts"] == "flow" else 1.0  # about −ε, which has no unit
     for part in file.get("classes", [file]):
-        part |= {"t": [square * t for t in part["t"]], "init": [unit * level for level in part["init"]]}
+        part |= {"t": [square * t for t in part["t"]], "init": [unit * temperature * level for level in part["init"]]}
         for stage in part["stages"]:
             stage |= {"t": square * stage["t"], "g": [square * g for g in stage["g"]]}
             stage |= {"noise": [unit * level for level in stage["noise"]]} if "noise" in stage else {}
@@ -210,7 +223,8 @@ class _Follower:
     labels: Array | None
     features: Callable[[Tensor], Tensor] | None
     seconds: float
-    unit: float  # of all values but those that the denoiser and the features get
+    unit: float  # of noise levels
+    scale: float  # of values, but for what the denoiser and features get: noise of the temperature is unit noise
     bar: Any = None
     evaluations: int = 0
     law: Start | None = None
@@ -247,7 +261,7 @@ class _Follower:
     def _features(self, x: Tensor) -> Array:
         """Features [n, F]."""
         with exactly(x):
-            found = torch.as_tensor(self.features(x * self.unit)) if self.features is not None else x
+            found = torch.as_tensor(self.features(x * self.scale)) if self.features is not None else x
         if found.ndim < 2 or len(found) != len(x):
             raise bad_tensor(f"features must be [{len(x)}, F], got {list(found.shape)}")
         return found.detach().flatten(1).cpu().double().numpy()
@@ -271,7 +285,7 @@ class _Follower:
     def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array) -> Tensor:
         before = self.denoiser.counts
         given = {"rows": torch.from_numpy(rows)} if self.denoiser.rows else {}
-        denoised = self.denoiser(x * self.unit, sigma * self.unit, **given) / self.unit
+        denoised = self.denoiser(x * self.scale, sigma * self.unit, **given) / self.scale
         made = self.denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))

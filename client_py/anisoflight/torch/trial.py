@@ -92,7 +92,7 @@ def trial_of(denoiser: Denoiser, shape: Sequence[int], data: Any, rows: Any, sam
         known = torch.as_tensor(data[picked]).to(torch.float32).to(denoiser.device)
         if not own_samples:
             chosen = None if rows is None else torch.as_tensor(rows)[picked]
-    given = denoiser.with_attributes(guidance=1.0, _rows=chosen)  # a guided D is no mean of x_0
+    given = denoiser.with_attributes(guidance=1.0, clip=None, _rows=chosen)  # a guided D is no mean of x_0
     generator = torch.Generator().manual_seed(0)
 
     def noise() -> Tensor:
