@@ -210,6 +210,19 @@ def test_a_temperature_of_the_noise(client: Client) -> None:
         few(exact, 4, data=images(64), client=client, temperature=0.6)
 
 
+def test_without_data_errors_are_of_features(client: Client) -> None:
+    """The first channel is easy: any sampler of a search that sees it alone has hardly an error."""
+
+    def mixed(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[:, :1] / (1 + 4 * sigma[:, None, None, None] ** 2), exact(x, sigma)[:, 1:]], 1)
+
+    every, first = (
+        few(mixed, 3, (3, 8, 8), client=client, features=features).info["chosen"]["distance"]
+        for features in (None, lambda x: x[:, :1])
+    )
+    assert first < 0.01 * every
+
+
 def test_a_linear_denoiser_has_the_same_plan_at_any_temperature(client: Client) -> None:
     def linear(x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
         return x / (1 + 4 * sigma[:, None, None, None] ** 2)

@@ -105,8 +105,8 @@ def settings(stage: Path, out: Path) -> dict[str, Any]:
         {"Installation": "docs/installation.md"},
         {"Tutorial": ["docs/tutorial.md", *(f"client_py/notebooks/{name}.md" for name in NOTEBOOKS)]},
         {"Guides": ["client_py/README.md", *(f"docs/{name}.md" for name in
-            ("data", "schedules", "learning", "checkpoints", "networks", "recipes", "fid", "operation",
-             "scale", "durability", "calling", "wire"))]},
+            ("data", "schedules", "learning", "checkpoints", "networks", "speech-and-robots", "recipes", "fid",
+             "operation", "scale", "durability", "calling", "wire"))]},
         {"Method and results": ["docs/method.md", "docs/results.md", "docs/comparing.md"]},
         {"Studies": ["studies/README.md", *pages(stage, "studies/docs")]},
         {"Costs": ["bench/README.md", *pages(stage, "bench/docs")]},

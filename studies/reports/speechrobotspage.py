@@ -43,11 +43,11 @@ def write(docs: Path) -> Path:
     """Write the page."""
     page, found = Page(docs, NAME, "Speech and robots"), kept_rows(docs / ROWS)
     page.text(
-        "`few` without data on networks of three packages, at a tiny size and trained for less than a minute on made-up "
-        "tasks: lerobot 0.4.4's diffusion policy (hands that go to a goal around one side or the other), F5-TTS "
-        "1.1.22 (spectra of 24 frames and 8 rows, from a text and a prompt of 8 frames, guided at a strength of 2) and "
-        "Matcha-TTS 0.0.7.2 (the same spectra, at a temperature of 0.667). They say nothing of networks of a useful "
-        "size.",
+        "`few` without data on networks of three packages, at a tiny size and trained for less than a minute on "
+        "made-up tasks: lerobot 0.4.4's diffusion policy (hands that go to a goal around one side or the other), "
+        "F5-TTS 1.1.22 (spectra of 24 frames and 8 rows, from a text and a prompt of 8 frames, guided at a strength of "
+        "2) and Matcha-TTS 0.0.7.2 (the same spectra, at a temperature of 0.667). They say nothing of networks of a "
+        "useful size.",
         "A sampler is searched, or tuned, under 64 conditions, and judged under 128 others with noise of other seeds: "
         "by the mean squared error to converged samples from the same noise, for F5-TTS without the frames of the "
         "prompt. Rivals: the best of up to 104 plain solvers (iPNDM-4, UniPC, DPM-Solver++(2M), DEIS from σ of 80, 40, "
