@@ -161,7 +161,8 @@ class Study:
     def __init__(self, client: Client, folder: Path, name: str, network: int) -> None:
         self.client, self.package = client, PACKAGES[name]
         file = folder / f"{name.replace(' ', '-')}-{network}.pt"
-        self.network = self.package.make(0 if file.exists() else self.package.steps, network)
+        steps = self.package.steps * (page.TIMES if network in page.LONGER else 1)
+        self.network = self.package.make(0 if file.exists() else steps, network)
         self.seconds: float = 0.0
         if file.exists():
             self.seconds, weights = torch.load(file)
@@ -280,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--data", type=Path, default=ROOT / "runs" / "speechrobots", help="of the server and networks")
     parser.add_argument("--packages", nargs="+", default=list(PACKAGES), choices=PACKAGES, help="default: all")
-    parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 1 2 3")
+    parser.add_argument("--networks", type=int, nargs="+", default=[*page.NETWORKS, *page.LONGER], help="seeds")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
     parser.add_argument("--page", action="store_true", help="write the page alone")
