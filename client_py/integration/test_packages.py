@@ -90,9 +90,9 @@ def test_f5(client: Client) -> None:
     torch.manual_seed(2)
     noise = torch.stack([torch.randn(mel.shape[1:]) for _ in mel])
 
-    def own(steps: int, **options: Any) -> Tensor:
+    def own(steps: int, duration: Any = packages.FRAMES, **options: Any) -> Tensor:
         torch.manual_seed(2)
-        return cfm.sample(given, text, mel.shape[1], steps=steps, cfg_strength=2.0, **options)[0]
+        return cfm.sample(given, text, duration, steps=steps, cfg_strength=2.0, **options)[0]
 
     ends = own(100, use_epss=False)
     conditions = {"cond": names["padded"](given, mel.shape[1]), "text": text}
@@ -102,6 +102,14 @@ def test_f5(client: Client) -> None:
     assert names["D"].counts - before == 2 * NFE * len(mel)  # guided
     assert (spoken[:, :prompt] == given).all()
     assert error(spoken, ends) < 0.7 * error(own(NFE, sway_sampling_coef=-1.0), ends)
+    lengths = torch.where(torch.arange(len(mel)) % 2 == 0, 24, 16)  # padded, with a mask
+    mask = torch.arange(24) < lengths[:, None]
+    torch.manual_seed(2)
+    noise = torch.nn.utils.rnn.pad_sequence([torch.randn(int(n), 8) for n in lengths], batch_first=True)
+    masked = converged(client, names, noise, mask=mask, **conditions)
+    mask[:, :prompt] = False
+    ends = own(100, lengths, use_epss=False)
+    assert error(masked[mask], ends[mask]) < 3e-3 * ends.var()
 
 
 def test_matcha(client: Client) -> None:
@@ -109,6 +117,7 @@ def test_matcha(client: Client) -> None:
     cfm = packages.matcha(100)
     torch.manual_seed(1)
     mu, mask = packages.speech(32)[1].mT, torch.ones(32, 1, packages.FRAMES)
+    mask[::2, :, 16:] = 0  # shorter ones
     solve = cfm.solve_euler
     names = section("Matcha", client, {"cfm": cfm, "mu": mu, "mask": mask})
     plan = names["plan"]
@@ -121,7 +130,7 @@ def test_matcha(client: Client) -> None:
         with torch.no_grad():
             return solve(0.667 * noise, torch.linspace(0, 1, steps + 1), mu, mask, None, None)
 
-    ends = own(200)
-    assert error(converged(client, names, 0.667 * noise, mu=mu, mask=mask), ends) < 3e-3 * ends.var()
-    assert error(drawn, ends) < 0.7 * error(own(NFE), ends)
+    ends = own(200) * mask
+    assert error(mask * converged(client, names, 0.667 * noise, mu=mu, mask=mask), ends) < 3e-3 * ends.var()
+    assert error(mask * drawn, ends) < 0.7 * error(mask * own(NFE), ends)
     assert plan.init[0] < 0.9 * plan.evaluations[0].sigma

@@ -74,6 +74,7 @@ def write(docs: Path) -> Path:
         page.items([
             f"Aim {aim}: {int(won[here].sum())} of {int(here.sum())} pairs, of {len(PACKAGES) * len(NFE)}."
             for aim, here in ((1, ~table["longer"]), (2, table["longer"]))
+            if here.any()
         ])  # fmt: skip
         columns = {name: [spread(1000 * row[name], digits=1) for _, row in table.iterrows()] for name in METHODS}
         page.table(pd.DataFrame({
@@ -82,16 +83,14 @@ def write(docs: Path) -> Path:
             "few / the best": [f"{row.ratio:.2f} ± {row.error:.2f} ({row.best})" for row in table.itertuples()],
         }))  # fmt: skip
         page.text(
-            f"Trained: seconds of a core. Errors in thousandths; ± is the standard deviation over {len(NETWORKS)} networks, of ratios the standard "
-            "error. A guided evaluation is one here, and two of F5-TTS's network."
+            f"Trained: seconds of a core. Errors in thousandths; ± is the standard deviation over {len(NETWORKS)} "
+            "networks, of ratios the standard error. A guided evaluation is one here, and two of F5-TTS's network."
         )
         if UNTOLD in table and len(rows := table.dropna(subset=[UNTOLD])):
+            means = (f"{spread(1000 * row[UNTOLD], digits=1)} ({row['trained']:.0f} s)" for _, row in rows.iterrows())
             page.text(
                 "Matcha-TTS, with plans that were searched without the temperature, and followed from noise times it: "
-                + ", ".join(
-                    f"{spread(1000 * row[UNTOLD], digits=1)} after {row['trained']:.0f} s" for _, row in rows.iterrows()
-                )
-                + "."
+                f"{', '.join(means)}."
             )
         page.numbers(found, "rows")
     return page.write()
