@@ -58,6 +58,11 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         if len({plan.steps for plan in found}) < len(found):
             raise BadRequestError(f"plans must have different numbers of steps, got {found}")
         for plan in found:
+            if plan.guides:
+                raise BadRequestError(
+                    "plans must not set the guidance of their evaluations, because a pipeline keeps one: search with "
+                    "learn_guidance=False, or call the plan, plan(denoiser, noise)"
+                )
             if plan.count > 1 or "begin" in plan.file:
                 kind = "a tail" if plan.count == 1 else f"one of {plan.count} subspaces"
                 raise BadRequestError(

@@ -444,6 +444,13 @@ def test_stable_diffusion(client: Client, laws: list[Plan], which: int) -> None:
         close(got, blended(begun, denoiser, noise, image, mask))
 
 
+def test_a_plan_that_sets_guidance_is_refused(client: Client) -> None:
+    plan = client.plan("edm", sigma_min=0.02, sigma_max=80, solver="ipndm", nfe=4)
+    stages = [{**stage, "guidance": 0.5} for stage in plan.file["stages"]]
+    with pytest.raises(AnisoflightError, match="learn_guidance=False"):
+        Plan({**plan.file, "stages": stages}).scheduler(DDPMScheduler())
+
+
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_flux(client: Client, laws: list[Plan], which: int) -> None:
     """Sequences of patches, and noise that its network sees first; the start is made of images."""

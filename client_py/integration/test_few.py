@@ -377,6 +377,41 @@ def test_guidance_counts_twice(client: Client) -> None:
     torch.testing.assert_close(samples.mean((1, 2, 3)), 2 * table, atol=0.3, rtol=0)
 
 
+def test_the_guidance_of_each_evaluation_is_learned(client: Client) -> None:
+    """A plan errs less with its own guidance; only a denoiser with guidance may be sampled by it."""
+    generator = torch.Generator().manual_seed(0)
+    means = 0.6 * torch.randn(4, 3, 16, generator=generator)
+    deviations = 0.05 + 0.25 * torch.rand(4, 3, 16, generator=generator)
+
+    def net(x: torch.Tensor, sigma: torch.Tensor, known: torch.Tensor) -> torch.Tensor:  # of 12 laws, or of 3
+        shown = (known[:, None] < 0) | (known[:, None] == torch.arange(4))
+        wide = deviations.square().flatten(0, 1) + sigma[:, None, None].square()
+        off = x[:, None] - means.flatten(0, 1)
+        log = -(off.square() / wide + wide.log()).sum(2) / 2
+        weights = log.masked_fill(~shown.repeat_interleave(3, 1), -torch.inf).softmax(1)
+        return (weights[..., None] * (x[:, None] - sigma[:, None, None].square() / wide * off)).sum(1)
+
+    D = Denoiser(net, "denoiser", cond={"known": torch.arange(4)}, empty={"known": torch.tensor([-1])}, guidance=3.0)
+    how: dict[str, Any] = {"budget": 160_000, "client": client, "progress": False}
+    plan = few(D, 4, (16,), learn_guidance=True, **how)
+    assert plan.guides
+    assert not few(D, 4, (16,), **how).guides
+    noise, labels = torch.randn(512, 16, generator=generator), torch.arange(512) % 4
+    fine = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=99)
+    stages = [{key: value for key, value in stage.items() if key != "guidance"} for stage in plan.file["stages"]]
+    without = Plan({**plan.file, "stages": stages})
+    drawn = [one(D, noise, labels=labels, progress=False) for one in (fine, plan, without)]
+    off = [(one - drawn[0]).square().sum(1).log() for one in drawn[1:]]
+    assert (off[0] - off[1]).mean() < -3 * (off[0] - off[1]).std() / 512**0.5
+    before, unguided = D.counts, [{**stage, "guidance": 0} for stage in stages]
+    Plan({**plan.file, "stages": unguided})(D, noise, labels=labels, progress=False)
+    assert D.counts - before == 4 * 512  # none of it saves an evaluation
+    plain = Denoiser(net, "denoiser", cond={"known": torch.zeros(1, dtype=torch.int64)})
+    for wrong, message in ((plain, "guidance must be given"), (lambda x, _: x, "guidance must be that of the plan")):
+        with pytest.raises(BadRequestError, match=message):
+            plan(wrong, noise)
+
+
 def test_what_it_prints_is_what_pipelines_do(client: Client, unet: UNet2DModel, capsys: pytest.CaptureFixture) -> None:
     """A plan that begins at a low noise level costs DDPM's pipeline an evaluation of unit noise."""
     pipe = DDPMPipeline(unet, DDPMScheduler())

@@ -378,3 +378,35 @@ def test_bands_have_weights_and_axes_of_their_own() -> None:
     got = Coordinates(6, 4, 3, axes, bands=5).combine(images, [weight.ravel() for weight in weights])
     want = Coordinates(6, 4, 3, axes[bands]).combine(images, [weight[bands].ravel() for weight in weights])
     assert np.allclose(got, want, atol=1e-12)
+
+
+def test_a_plan_that_sets_guidance_is_obeyed_or_refused(client: Client) -> None:
+    plain = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=3)
+    factors = [0.5, 0.0, 1.0]
+    stages = [{**stage, "guidance": r} for stage, r in zip(plain.file["stages"], factors, strict=True)]
+    plan = Plan({**plain.file, "stages": stages})
+    assert (plain.guides, plan.guides, plan.tail(1).guides) == (False, True, True)
+    assert [stage.guidance for stage in plan.evaluations] == factors
+    noise = np.random.default_rng(0).standard_normal((2, 1, 8, 8))
+
+    def network(x: np.ndarray, sigma: np.ndarray, level: float) -> np.ndarray:
+        keep = 1 / (1 + sigma.reshape(-1, 1, 1, 1) ** 2)
+        return keep * x + (1 - keep) * level
+
+    loop, wanted = plan.stages(noise), plain.stages(noise)
+    for r, _ in zip(factors, loop, strict=False):
+        scale = 1 + loop.guidance * (3.0 - 1)
+        assert scale == 1 + r * 2
+        loop.step(network(loop.x, loop.sigma, scale * 0.7))  # D₀ + s (D₁ − D₀) of means 0 and 0.7
+        wanted.step(network(wanted.x, wanted.sigma, (1 + r * 2) * 0.7))
+    np.testing.assert_array_equal(loop.x, wanted.x)
+    with pytest.raises(BadRequestError, match="guidance must be that of the plan"):
+        plan(lambda x, sigma: network(x, sigma, 0.7), noise)
+    loop = plan.stages(noise)
+    _ = loop.guidance
+    loop.step(network(loop.x, loop.sigma, 1.4))
+    with pytest.raises(BadRequestError, match="guidance must be that of the plan"):  # each evaluation has its own
+        loop.step(network(loop.x, loop.sigma, 1.4))
+    for wrong in ("a", float("nan"), [1.0]):
+        with pytest.raises(BadRequestError, match="guidance must be 1 finite numbers"):
+            Plan({**plain.file, "stages": [{**stage, "guidance": wrong} for stage in plain.file["stages"]]})

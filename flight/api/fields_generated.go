@@ -181,6 +181,7 @@ var helps = map[string]Field{
 	"api.ScheduleName.Schedule":        {Help: "name of the schedule", Default: "", Required: true},
 	"api.Search.Budget":                {Help: "largest number of evaluations", Default: "what the samples of each need, or without images as many as the network makes in a minute, at least 4000", Required: false},
 	"api.Search.Learn":                 {Help: "learn levels and coefficients through the network, too", Default: "if the budget suffices, and true raises the default budget so that it does", Required: false},
+	"api.Search.LearnGuidance":         {Help: "learn the guidance of each evaluation, too, which the client of OfferNetwork must obey", Default: "of MakePlan true", Required: false},
 	"api.Search.NFE":                   {Help: "largest number of network evaluations", Default: "", Required: true},
 	"api.Search.Seconds":               {Help: "in place of budget, about the seconds that the evaluations may take", Default: "", Required: false},
 	"api.Search.Seed":                  {Help: "seed of the samples", Default: "0", Required: false},

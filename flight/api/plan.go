@@ -67,6 +67,8 @@ type Search struct {
 	Budget int `json:"budget,omitempty" min:"0"`
 	// in place of budget, about the seconds that the evaluations may take
 	Seconds float64 `json:"seconds,omitempty" min:"0"`
+	// learn the guidance of each evaluation, too, which the client of OfferNetwork must obey; default of MakePlan true
+	LearnGuidance *bool `json:"learn_guidance,omitempty"`
 	// learn levels and coefficients through the network, too; default if the budget suffices, and true raises the default
 	// budget so that it does
 	Learn *bool  `json:"learn,omitempty"`
@@ -268,6 +270,8 @@ type PlanStage struct {
 	Beta  [][]float64 `json:"beta"`            // [J][up to History], the newest first
 	Step  int         `json:"step"`            // the step, from 0, that ends here; −1 if none does
 	Noise []float64   `json:"noise,omitempty"` // [J]; absent for none
+	// factor r of what guidance adds to this evaluation, which has the scale 1 + r (guidance − 1); absent: 1
+	Guidance *float64 `json:"guidance,omitempty"`
 }
 
 // Family is whether each class has its own paths, and the basis that splits the image space.

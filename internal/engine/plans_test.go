@@ -63,6 +63,34 @@ func TestAPlanSamplesAsItsRequest(t *testing.T) {
 	}
 }
 
+// A plan's stages scale what guidance adds: half of it at scale 3 is scale 2, and none of it takes one evaluation. Such
+// a plan is refused without guidance.
+func TestAPlanSetsGuidance(t *testing.T) {
+	e := open(t)
+	const of = `"model":"tiny","labels":[0,1],"seed":7,"dtype":"float32"`
+	plan := reply[api.Plan](t, e, "PlanSampler", `{"model":"tiny","solver":"ipndm","nfe":3}`)
+	want := get(t, e, "Sample", given(t, plan, of+`,"guidance":2`))
+	half, none := 0.5, 0.0
+	for i := range plan.Stages {
+		plan.Stages[i].Guidance = &half
+	}
+	if got := get(t, e, "Sample", given(t, plan, of+`,"guidance":3`)); !sameSamples(got, want) {
+		t.Error("half of the guidance 3 gives other samples than 2")
+	}
+	for i := range plan.Stages {
+		plan.Stages[i].Guidance = &none
+	}
+	act(t, e, "ImportPlan", `{"name":"unguided","plan":`+string(mustJSON(t, plan))+`}`)
+	got := get(t, e, "Sample", given(t, "unguided", of+`,"guidance":3`))
+	for i := range plan.Stages {
+		plan.Stages[i].Guidance = nil
+	}
+	if !sameSamples(got, get(t, e, "Sample", given(t, plan, of))) {
+		t.Error("no guidance gives other samples than the model's own")
+	}
+	refuse(t, e, "Sample", given(t, "unguided", of), api.BadRequest, "sets the guidance")
+}
+
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)

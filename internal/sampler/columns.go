@@ -77,7 +77,7 @@ func (l *lastPlan) replace(t Trajectories) int {
 	same := last.Plan != nil && p.Data && last.Seed == t.Seed && slices.Equal(last.Labels, t.Labels) &&
 		last.Start == t.Start && last.From == t.From && last.At == t.At && slices.Equal(last.Plan.Init, p.Init)
 	n := 0
-	for same && n < min(len(p.Stages), len(last.Plan.Stages)) && slices.Equal(p.Stages[n].G, last.Plan.Stages[n].G) {
+	for same && n < min(len(p.Stages), len(last.Plan.Stages)) && p.Stages[n].Evaluates(last.Plan.Stages[n]) {
 		same = p.Stages[n].Combines(last.Plan.Stages[n])
 		n++
 	}

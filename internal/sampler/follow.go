@@ -137,7 +137,7 @@ func (s *Sampler) evaluate(ctx context.Context, net Network, b *Batch, st *stage
 	switch {
 	case known != nil:
 		return st.output(ctx, known, nil, nil)
-	case slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.acts(p.Stages[st.k]) }):
+	case slices.ContainsFunc(b.Plans, func(p *solver.Plan) bool { return s.Guide.scale(p.Stages[st.k]) != 1 }):
 		return s.evaluateGuided(ctx, net, b.Plans, st)
 	}
 	return s.Device.Evaluate(ctx, net, Part{

@@ -12,7 +12,8 @@ import (
 //
 //	D = D₀ + s (D₁ − D₀)
 //
-// and the flow in the same way, at noise levels in (From, To]. Elsewhere D is D₁.
+// and the flow in the same way, at noise levels in (From, To]. Elsewhere D is D₁. A stage may have a scale of its own:
+// see [solver.Stage].
 type Guide struct {
 	Net      Network // of D₀
 	Labels   bool    // D₀ sees the labels of the rows, otherwise none
@@ -20,24 +21,29 @@ type Guide struct {
 	From, To float64 // σ, the geometric mean over the subspaces
 }
 
-// acts reports whether a stage is guided.
-func (g *Guide) acts(s solver.Stage) bool {
+// scale returns s of a stage, 1 if it is not guided.
+func (g *Guide) scale(s solver.Stage) float64 {
 	if g == nil || g.Scale == 1 {
-		return false
+		return 1
 	}
 	var log float64
 	for _, v := range s.G {
 		log += math.Log(v) / float64(2*len(s.G))
 	}
-	sigma := math.Exp(log)
-	return sigma > g.From && sigma <= g.To
+	if sigma := math.Exp(log); sigma <= g.From || sigma > g.To {
+		return 1
+	}
+	if s.Guidance != nil {
+		return 1 + *s.Guidance*(g.Scale-1)
+	}
+	return g.Scale
 }
 
 // Evaluations returns the number of evaluations in the first n stages of a plan: two where networks are mixed.
 func (g *Guide) Evaluations(p *solver.Plan, n int) (count int) {
 	for _, s := range p.Stages[:n] {
 		count++
-		if g.acts(s) && g.Scale != 0 {
+		if scale := g.scale(s); scale != 1 && scale != 0 {
 			count++
 		}
 	}
@@ -60,9 +66,7 @@ func (s *Sampler) evaluateGuided(ctx context.Context, net Network, plans []*solv
 	scale := make([]float64, len(labels))
 	needed := false // the network's own evaluation
 	for i := range scale {
-		if scale[i] = 1; guide.acts(plans[i].Stages[st.k]) {
-			scale[i] = guide.Scale
-		}
+		scale[i] = guide.scale(plans[i].Stages[st.k])
 		needed = needed || scale[i] != 0
 	}
 	seen := labels

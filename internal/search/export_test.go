@@ -22,5 +22,7 @@ func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows i
 		return k, err
 	}
 	allowed := math.MaxInt
-	return fitted.fit.learnNumbers(learning{lowest: lowestOf(f.G0), allowed: &allowed, progress: func(int) {}})
+	return fitted.fit.learnNumbers(learning{
+		guided: f.LearnGuidance, lowest: lowestOf(f.G0), allowed: &allowed, progress: func(int) {},
+	})
 }

@@ -75,6 +75,8 @@ type Settings struct {
 	// Planned, which may be nil, is called before a search with the evaluations that it takes, within a factor of 1.5 as
 	// measured.
 	Planned func(evaluations int)
+	// LearnGuidance adds the guidance of each evaluation, of a guided network, to what is learned.
+	LearnGuidance bool
 	// Progress may be nil.
 	Progress *Progress
 }
@@ -178,7 +180,7 @@ func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate
 			break
 		}
 		c, err := from.fit.learned(learning{
-			fromFit: i == 1, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
+			fromFit: i == 1, guided: s.LearnGuidance, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
 		})
 		if err == nil {
 			c.Matched = from.Matched
@@ -323,7 +325,7 @@ func (s *searcher) announce(share float64, most int) {
 
 // learnCost returns the evaluations to learn a sampler in some rounds, and to measure it first.
 func (f *fewStepSearch) learnCost(rounds int) int {
-	return min(learnRows, f.fitSamples())*learnEvaluations(f.NFE, rounds) + f.firstRound()*f.NFE
+	return min(learnRows, f.fitSamples())*learnEvaluations(f.NFE, rounds, f.LearnGuidance) + f.firstRound()*f.NFE
 }
 
 // evaluations returns the largest number of evaluations of the search without learning.

@@ -34,13 +34,17 @@ type fitter struct {
 	base   solver.Coefficients // of local
 	fitted solver.Coefficients
 	scaled bool // its last step is scaled
+	// guidance is that of each step; nil: all 1.
+	guidance []float64
 }
 
 // fitAll fits one step after the other between noise levels. Each step starts from the states that the steps before it
 // produce; the ridge pulls it towards local.
 func (f *fitter) fitAll(sigma []float64) error {
 	f.base = f.local.On(sigma)
-	f.fitted = solver.Coefficients{Sigma: sigma, Deviation: f.deviation, Coordinates: f.base.Coordinates}
+	f.fitted = solver.Coefficients{
+		Sigma: sigma, Deviation: f.deviation, Guidance: f.guidance, Coordinates: f.base.Coordinates,
+	}
 	for i, alpha := range f.base.Alpha {
 		a, b, err := f.fitStep(f.fitted, i, alpha, f.base.Beta[i], func(p *solver.Plan, sums *sampler.Gram) error {
 			return f.follow(p, sums)
@@ -96,6 +100,9 @@ func (f *fitter) candidate(levels string) (*Candidate, error) {
 func (f *fitter) tails() (out []solver.Weights, err error) {
 	for k, tail := range f.local.Tails(f.base) {
 		short := solver.Coefficients{Sigma: f.base.Sigma[k+1:], Coordinates: f.base.Coordinates}
+		if f.guidance != nil {
+			short.Guidance = f.guidance[k+1:]
+		}
 		for j, alpha := range tail.Alpha {
 			a, b, err := f.fitStep(short, k+1+j, alpha, tail.Beta[j], func(p *solver.Plan, sums *sampler.Gram) error {
 				return f.followFrom(p, f.at[k], sums)

@@ -20,6 +20,9 @@ const (
 	learnTrials = 8
 	// disturbance is the relative change of a state with which a derivative is measured.
 	disturbance = 0.02
+	// A factor of guidance is changed by guidanceDisturbance, and stays between 0 and mostGuidance. To change it by 1
+	// costs guidancePull of the squared error: late in sampling it matters to few latents, but to these very much.
+	guidanceDisturbance, mostGuidance, guidancePull = 0.1, 2, 0.05
 	// leastGain is the relative decrease of the squared error in a step, or a round, after which another follows.
 	leastGain = 0.03
 	// learnRows is the number of trajectories to learn from, and of those that decide when to end.
@@ -37,14 +40,15 @@ const (
 // The kinds of numbers that are learned of a step. Those of evaluations k back are ofBefore + 2(k − 1), and of their
 // states the next.
 const (
-	level    = iota // ln σ, at which the network is evaluated
-	ofStart         // ln of the standard deviation of the first state
-	ofState         // what is added to the weights of x_i in all parts
-	ofImage         // to those of D_i
-	ofBefore        // of D_{i−1}
-	_               // of x_{i−1}
-	_               // of D_{i−2}
-	_               // of x_{i−2}
+	level      = iota // ln σ, at which the network is evaluated
+	ofStart           // ln of the standard deviation of the first state
+	ofGuidance        // factor of what guidance adds to the evaluation
+	ofState           // what is added to the weights of x_i in all parts
+	ofImage           // to those of D_i
+	ofBefore          // of D_{i−1}
+	_                 // of x_{i−1}
+	_                 // of D_{i−2}
+	_                 // of x_{i−2}
 	numbersOfStep
 )
 
@@ -59,8 +63,8 @@ type stepNumbers [][numbersOfStep]float64
 //	x_{i+1} = α_i x_i + β_i D(x_i, σ_i) + Σ_k γ_ik D(x_{i−k}, σ_{i−k}) + δ_ik x_{i−k},    k = 1, 2,
 //
 // with the same numbers in all parts of an image, from the noise x_0 = s ξ. It minimises Σ |x_N(θ) − y|², where y are
-// converged samples from the same latents, over all σ_i, s, α_i, β_i, γ_ik and δ_ik, through all steps and the network,
-// by the method of Levenberg and Marquardt. Derivatives are differences of samples: a number of step i is changed, and
+// converged samples from the same latents, over all σ_i, s, α_i, β_i, γ_ik and δ_ik, and of a guided network the guidance
+// of each D(x_i, σ_i), through all steps and the network, by the method of Levenberg and Marquardt. Derivatives are differences of samples: a number of step i is changed, and
 // the steps after it are repeated. Between two such rounds, each step that is tried updates the derivatives by
 // Broyden's formula. The network needs no derivatives; it only follows plans. All sums are products of samples, which
 // stay where they are ([sampler.Columns]).
@@ -90,7 +94,7 @@ func (f *fitter) learned(how learning) (*Candidate, error) {
 	}
 	c.early = func() ([][]solver.Stage, error) { return stagesOf(f.local.ShortTails(k)), nil }
 	c.tails = func() ([][]solver.Stage, error) {
-		tails, err := f.tailsOn(k.Sigma)
+		tails, err := f.tailsOn(k.Sigma, k.Guidance)
 		if errors.Is(err, ErrNotFinite) {
 			return c.early()
 		}
@@ -104,6 +108,7 @@ type learning struct {
 	// fromFit begins with the coefficients of the fit, else with DPM-Solver++(2M) on its levels, which reaches half the
 	// error where one set of weights is good for all parts.
 	fromFit  bool
+	guided   bool    // the guidance of each evaluation is learned
 	lowest   float64 // level at which the network may be evaluated
 	allowed  *int    // evaluations that are left
 	progress func(evaluations int)
@@ -127,10 +132,10 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 	}
 	at := make(stepNumbers, len(l.from.Alpha))
 	for i := range at {
-		at[i][level] = math.Log(f.fitted.Sigma[i])
+		at[i][level], at[i][ofGuidance] = math.Log(f.fitted.Sigma[i]), 1
 		for kind := range ofBefore + historyOf(i) {
-			free := kind > ofStart || kind == level && i > 0
-			if free || i == 0 && f.deviation != 0 { // the start is learned with its level
+			free := kind > ofGuidance || kind == ofGuidance && how.guided || kind == level && i > 0
+			if free || i == 0 && kind <= ofStart && f.deviation != 0 { // the start is learned with its level
 				l.numbers = append(l.numbers, [2]int{i, kind})
 			}
 		}
@@ -150,16 +155,21 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 
 // roundEvaluations returns the largest number of evaluations of a round in n steps, by the trajectories to learn from.
 // It counts those that decide when to end.
-func roundEvaluations(n int) int {
+func roundEvaluations(n int, guided bool) int {
 	all := (learnTrials+4)*n + 1
 	for i := range n {
 		all += (4+historyOf(i))*(n-1-i) + 1
+		if guided {
+			all += n - i
+		}
 	}
 	return all + n
 }
 
 // learnEvaluations returns those of a sampler that is learned in some rounds, by the same trajectories, with its tails.
-func learnEvaluations(n, rounds int) int { return rounds*roundEvaluations(n) + 2*(substeps+4)*n }
+func learnEvaluations(n, rounds int, guided bool) int {
+	return rounds*roundEvaluations(n, guided) + 2*(substeps+4)*n
+}
 
 // errLevels is returned for levels that do not decrease, or are too low.
 var errLevels = errors.New("search: levels that cannot be")
@@ -177,6 +187,9 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 			return out, errLevels
 		}
 		out.Sigma = append(out.Sigma, sigma)
+		if l.guided {
+			out.Guidance = append(out.Guidance, step[ofGuidance])
+		}
 		alpha, beta := make([]float64, parts), make([][]float64, parts)
 		for p := range parts {
 			alpha[p] = l.from.Alpha[i][p] + step[ofState]
@@ -196,10 +209,10 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 
 // tailsOn fits the tails of samplers that begin at each level after the first, from the states of converged
 // trajectories there.
-func (f *fitter) tailsOn(sigma []float64) (tails []solver.Weights, err error) {
+func (f *fitter) tailsOn(sigma, guidance []float64) (tails []solver.Weights, err error) {
 	g := &fitter{
 		ctx: f.ctx, network: f.network, trajectories: f.trajectories, schedule: f.schedule, local: f.local,
-		samples: min(learnRows, f.samples),
+		samples: min(learnRows, f.samples), guidance: guidance,
 	}
 	g.local.Order, g.local.LowerOrderFinal = 2, true
 	g.trajectories.Labels = g.trajectories.Labels[:2*g.samples]
@@ -306,7 +319,7 @@ func (l *learner) squaredError(numbers stepNumbers) (float64, error) {
 func (l *learner) best(at stepNumbers) (stepNumbers, error) {
 	least := math.Inf(1)
 	for range learnRounds {
-		if *l.allowed < l.rows*roundEvaluations(len(at)) {
+		if *l.allowed < l.rows*roundEvaluations(len(at), l.guided) {
 			break
 		}
 		found, err := l.round(at)
@@ -354,6 +367,8 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 		switch { // a weight by the size of what it multiplies
 		case kind == level && step == 0: // which may be the highest
 			by = -by
+		case kind == ofGuidance:
+			by = guidanceDisturbance
 		case kind == ofState:
 			by *= size(step+1) / size(step)
 		case kind == ofImage || kind >= ofBefore && (kind-ofBefore)%2 == 0:
@@ -375,13 +390,19 @@ func (l *learner) round(start stepNumbers) (stepNumbers, error) {
 	}
 	current, trial, damping := 1, n+1, firstDamping // columns
 	for range learnTrials {
-		step, err := dampedStep(slopes, products, current, damping)
+		w, v := l.pull(at, sampleError(products, current))
+		step, err := dampedStep(slopes, products, current, damping, w, v)
 		if err != nil {
 			return at, nil
 		}
 		changed := slices.Clone(at)
 		for p, number := range l.numbers {
-			changed[number[0]][number[1]] += step.AtVec(p)
+			v := &changed[number[0]][number[1]]
+			before := *v
+			if *v += step.AtVec(p); number[1] == ofGuidance {
+				*v = min(max(*v, 0), mostGuidance)
+				step.SetVec(p, *v-before)
+			}
 		}
 		grown, err := l.follow(changed, trial, products)
 		if err != nil && !errors.Is(err, errLevels) {
@@ -408,8 +429,21 @@ func sampleError(products *mat.SymDense, at int) float64 {
 	return products.At(0, 0) - 2*products.At(0, at) + products.At(at, at)
 }
 
-// dampedStep returns the step of Levenberg and Marquardt, (JᵀJ + damping diag JᵀJ) step = −Jᵀ(x − y).
-func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping float64) (*mat.VecDense, error) {
+// pull returns the weights w and the distances v of a penalty Σ w v²: of factors of guidance to 1.
+func (l *learner) pull(at stepNumbers, squared float64) (w, v []float64) {
+	w, v = make([]float64, len(l.numbers)), make([]float64, len(l.numbers))
+	for p, number := range l.numbers {
+		if number[1] == ofGuidance {
+			w[p], v[p] = guidancePull*squared, at[number[0]][ofGuidance]-1
+		}
+	}
+	return w, v
+}
+
+// dampedStep returns the step of Levenberg and Marquardt, (JᵀJ + damping diag JᵀJ + diag w) step = −Jᵀ(x − y) − w v,
+// with a penalty Σ w v².
+func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping float64, w, v []float64,
+) (*mat.VecDense, error) {
 	k := products.SymmetricDim()
 	_, n := slopes.Dims()
 	j := slopes.Slice(0, k, 0, n)
@@ -428,7 +462,8 @@ func dampedStep(slopes *mat.Dense, products *mat.SymDense, now int, damping floa
 		for b := range a + 1 {
 			damped.SetSym(a, b, normal.At(a, b))
 		}
-		damped.SetSym(a, a, (1+damping)*normal.At(a, a)+1e-300)
+		damped.SetSym(a, a, (1+damping)*normal.At(a, a)+w[a]+1e-300)
+		rhs.SetVec(a, rhs.AtVec(a)-w[a]*v[a])
 	}
 	var factor mat.Cholesky
 	if !factor.Factorize(damped) {

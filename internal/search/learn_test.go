@@ -9,9 +9,12 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/internal/search"
 	"github.com/anisoflight/anisoflight/internal/testing/ensembletest"
+	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
+	"github.com/anisoflight/anisoflight/schedule/solver"
 )
 
 // Of normal data the squared error of paired samples is the squared W₂ distance of a linear sampler, which can be
@@ -41,6 +44,65 @@ func TestLearnedReachesTheExactMinimum(t *testing.T) {
 	if got > 1.02*least || got < 0.9999*least {
 		t.Errorf("the learned sampler has a squared W₂ of %v, the least is %v", got, least)
 	}
+}
+
+// Of a guided network the guidance of each evaluation is learned, too, and lowers the error to converged samples with
+// the guidance asked for, on latents that nothing was learned from.
+func TestLearnedGuidanceLowersTheError(t *testing.T) {
+	m := ensembletest.Smooth(4, 2)
+	m.Guide, m.Scale = ensembletest.Smooth(4, 3), 4
+	var errs [2]float64
+	for i, learn := range []bool{false, true} {
+		set := paired(3)
+		set.LearnGuidance = learn
+		k, err := search.Learned(t.Context(), m, set, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if learn != (k.Guidance != nil) {
+			t.Fatalf("guidance %v", k.Guidance)
+		}
+		for _, r := range k.Guidance {
+			if !(r >= 0 && r <= 2) {
+				t.Errorf("guidance %v outside 0 … 2", k.Guidance)
+			}
+		}
+		errs[i] = missesOf(t, m, k)
+	}
+	t.Logf("%.4g with one guidance, %.4g with learned ones", errs[0], errs[1])
+	if !(errs[1] < 0.9*errs[0]) {
+		t.Errorf("learned guidance has the error %v, one guidance %v", errs[1], errs[0])
+	}
+}
+
+// missesOf returns the mean squared error of 64 samples by coefficients to converged samples from the same latents.
+func missesOf(t *testing.T, m *ensembletest.Mixture, k solver.Coefficients) float64 {
+	t.Helper()
+	path, err := schedule.EDM(6400, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := k.Plan(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine, err := solver.New(solver.Settings{Solver: "ipndm", NFE: 64, Grid: solver.Grid{Kind: solver.GridPolynomial}},
+		path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x [2]sampler.Samples
+	for i, p := range []*solver.Plan{own, fine} {
+		trajectories := sampler.Trajectories{Plan: p, Seed: 1 << 40, Labels: slices.Repeat([]int32{-1}, 64)}
+		if err := m.Follow(t.Context(), trajectories, &x[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sum float64
+	for i, v := range x[0] {
+		sum += float64(v-x[1][i]) * float64(v-x[1][i]) / 64
+	}
+	return sum
 }
 
 // leastSquares returns the least squared W₂ that the method of Levenberg and Marquardt finds. The first level is

@@ -90,7 +90,7 @@ func (f *pairedSearch) plainCount() int {
 // spend sets the number of latents that the budget allows, and whether it suffices to learn.
 func (f *pairedSearch) spend() error {
 	n, most := f.NFE, f.mostLatents()
-	learned := func(rounds int) int { return learnRows * learnEvaluations(n, rounds) }
+	learned := func(rounds int) int { return learnRows * learnEvaluations(n, rounds, f.LearnGuidance) }
 	usual := min(most, usualLatents)
 	if f.Budget == 0 {
 		all := f.cost(usual, true) + learnStarts*learned(learnRounds)

@@ -14,6 +14,7 @@ type Coefficients struct {
 	// Deviation is the standard deviation of the first state, of unit normal noise times it; 0 means Sigma[0].
 	Deviation float64
 	Weights
+	Guidance    []float64    // of each step, as [Stage] has it; nil: all 1
 	Coordinates *Coordinates // the parts; nil: all values are one part
 }
 
@@ -47,7 +48,13 @@ func (k Coefficients) Plan(sch *schedule.Schedule) (*Plan, error) {
 			chains[f] = append(chains[f], c.nodeLink(i, alpha[f], k.Beta[i][f]))
 		}
 	}
-	return p, p.assemble("these coefficients", chains)
+	err = p.assemble("these coefficients", chains)
+	for i := range p.Stages {
+		if k.Guidance != nil {
+			p.Stages[i].Guidance = &k.Guidance[i]
+		}
+	}
+	return p, err
 }
 
 // Steps returns weights as the stages of a tail.

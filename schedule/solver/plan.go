@@ -47,6 +47,8 @@ type Stage struct {
 	Step int // solver step, from 0, that this stage ends; −1 for an inner stage
 	// [J] standard deviations of fresh noise, x ← x + Σ_j Noise_j P_j ξ, before the evaluation; nil for none
 	Noise []float64
+	// Guidance is the factor r of what guidance adds to this evaluation: it has the scale 1 + r (s − 1). nil: 1.
+	Guidance *float64
 }
 
 // Plan is a sampler as numbers: x = Σ_j Init_j P_j ξ for a unit normal ξ, then the stages in order. Stages combine
@@ -124,6 +126,17 @@ func Tails(s Settings, sch *schedule.Schedule, row int) ([][]Stage, error) {
 // Combines reports whether two stages have the same coefficients.
 func (s Stage) Combines(other Stage) bool {
 	return slices.Equal(s.Alpha, other.Alpha) && slices.EqualFunc(s.Beta, other.Beta, slices.Equal)
+}
+
+// Evaluates reports whether two stages evaluate the network in the same way.
+func (s Stage) Evaluates(other Stage) bool {
+	alike := s.Guidance == other.Guidance || s.Guidance != nil && other.Guidance != nil && *s.Guidance == *other.Guidance
+	return alike && slices.Equal(s.G, other.G)
+}
+
+// Guides reports whether the plan sets the guidance of its evaluations.
+func (p *Plan) Guides() bool {
+	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Guidance != nil })
 }
 
 // clocks resolves the settings and returns the clock of each subspace.

@@ -58,6 +58,8 @@ class Stage:
     """[J] as alpha, each over the history, newest first."""
     noise: list[float] = field(default_factory=list)
     """[J] standard deviations of the noise added before the evaluation; empty for none."""
+    guidance: float = 1.0
+    """The factor r of what guidance adds to this evaluation, whose scale is 1 + r (s − 1)."""
 
     @property
     def sigma(self) -> Any:
@@ -202,6 +204,11 @@ class Plan:
         return (self.provenance or {}).get("clip")
 
     @property
+    def guides(self) -> bool:
+        """Whether it sets the guidance of its evaluations: `Stage.guidance`."""
+        return any("guidance" in stage for part in self.file.get("classes", [self.file]) for stage in part["stages"])
+
+    @property
     def labels(self) -> list[int]:
         """The classes of a plan of several; empty for other plans."""
         return sorted(label for part in self.file.get("classes", []) for label in part["labels"])
@@ -248,7 +255,8 @@ class Plan:
         stages = []
         for part in self._numbers["stages"]:
             alpha, *beta, noise = (_floats(row) for row in (part["alpha"], *part["beta"], part.get("noise", [])))
-            stages.append(Stage(float(part["t"]), np.sqrt(part["g"]), part["step"], alpha, beta, noise))
+            guidance = float(part.get("guidance", 1))
+            stages.append(Stage(float(part["t"]), np.sqrt(part["g"]), part["step"], alpha, beta, noise, guidance))
         return stages
 
     @cached_property
@@ -288,7 +296,7 @@ class Plan:
         denoiser(x, sigma, **conditions) returns x_0 of images x = x_0 + σε with sigma [B]; in several subspaces sigma
         is [B, J], √g_j. x has the noise's dtype, sigma at least float32. `labels`, one per image, select among the
         plan's classes and are passed to the denoiser, to a `Denoiser` as rows. `image` and `generator` are as in
-        `stages`.
+        `stages`. A plan that sets guidance needs a `Denoiser` with guidance.
         """
         if labels is not None:
             conditions["rows" if hasattr(denoiser, "rows") else "labels"] = labels
@@ -296,13 +304,15 @@ class Plan:
         with without_gradients(noise):
             loop = self.stages(noise, image, labels=labels, generator=generator)
             for _ in _with_a_bar(loop) if progress else loop:
-                loop.step(denoiser(cast(loop.x, noise), loop.sigma, **conditions))
+                evaluate = denoiser.guided(loop.guidance) if self.guides and hasattr(denoiser, "guided") else denoiser
+                loop.step(evaluate(cast(loop.x, noise), loop.sigma, **conditions))
         return cast(loop.x, noise)
 
     def stages(self, noise: Any, image: Any = None, *, labels: Any = None, generator: Any = None) -> Stages:
         """A loop over the evaluations that starts from `begin`.
 
         generator draws the noise of a plan with churn: a generator of torch or numpy, or a function of an array like x.
+        The loop of a plan that sets guidance reads `guidance` before every step.
         """
         return Stages(self, self.begin(noise, image, labels), labels, generator)
 
@@ -449,7 +459,7 @@ class Stages:
         """The argument of the last `step`."""
         self.taken = 0
         """The number of finished evaluations."""
-        self.generator, self._parts = generator, plan._parts(labels, self._x)
+        self.generator, self._parts, self._guided = generator, plan._parts(labels, self._x), not plan.guides
         self._stages, self._history = stages_of(self._parts), list[Any]()  # the newest first
 
     @property
@@ -484,9 +494,21 @@ class Stages:
         levels = like(np.broadcast_to(levels, (len(self._x), self.plan.count)), self._x)
         return levels if self.plan.count > 1 else levels[:, 0]
 
+    @property
+    def guidance(self) -> float:
+        """The factor r of what guidance adds to the next evaluation, whose scale is 1 + r (s − 1)."""
+        self._guided = True
+        return self.stage.guidance
+
     def step(self, denoised: Any) -> Any:
         """The next `x`, from the denoised images [B, C, …] of this one."""
         number, x, _ = self.taken, self._x, self.stage
+        if not self._guided:
+            raise BadRequestError(
+                "guidance must be that of the plan, which sets it for every evaluation: take a Denoiser with guidance, "
+                "or in a loop the scale 1 + loop.guidance * (s - 1) in place of s"
+            )
+        self._guided = not self.plan.guides
         self.denoised = copied(cast(floating(denoised), x))  # a network may write its next answer there
         if self.denoised.shape != x.shape:
             found, expected = list(self.denoised.shape), list(x.shape)
@@ -518,6 +540,7 @@ def stages_of(parts: Sequence[Part]) -> list[Stage]:
             np.repeat([stage.t for stage in alike], sizes)[order],
             np.repeat([stage.sigmas for stage in alike], sizes, axis=0)[order],
             alike[0].step,
+            guidance=alike[0].guidance,
         )
         for alike in zip(*(plan.evaluations for plan in plans), strict=True)
     ]

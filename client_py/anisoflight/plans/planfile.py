@@ -54,7 +54,10 @@ def check(file: Any) -> None:
         if np.max(np.diff(part["t"])) >= 0 or [n for n in ends if n >= 0] != [*range(steps)] or ends[-1] < 0:
             raise ValueError(f"t must decrease in {steps} steps, with −1 between them, got {part['t']} and {ends}")
         for stage in part["stages"]:
-            _numbers(stage, {"t": (0, 0), "g": (count, _TINY), "noise?": (count, 0)})
+            _numbers(stage, {"t": (0, 0), "g": (count, _TINY), "noise?": (count, 0), "guidance?": (0, -np.inf)})
+        guidance, first = ([stage.get("guidance") for stage in one["stages"]] for one in (part, parts[0]))
+        if guidance != first:
+            raise ValueError("guidance must be the same for all classes")
         tails = part.get("tails", [])
         listed = all(isinstance(each, list) for each in (tails, *tails))
         if not listed or len(tails) not in (0, steps - 1) or any(len(t) >= steps - k for k, t in enumerate(tails)):

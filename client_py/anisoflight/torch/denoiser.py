@@ -183,6 +183,12 @@ class Denoiser:
         """The same denoiser for samples with these rows of the conditions, [B]."""
         return self.with_attributes(_rows=rows)
 
+    def guided(self, factor: float) -> Self:
+        """The same denoiser with the guidance 1 + factor (s − 1), as an evaluation of a plan may ask for."""
+        if self.guidance == 1:
+            raise BadRequestError("guidance must be given: the plan sets that of its evaluations, but there is none")
+        return self.with_attributes(guidance=1 + factor * (self.guidance - 1))
+
     def with_attributes(self, **attributes: Any) -> Self:
         """A copy with other attributes."""
         out = copy.copy(self)

@@ -80,8 +80,9 @@ def few(
     the gain as `ratio` and `ratio_stderr`, evaluations and seconds.
 
     The search uses a server: `client`, or a new one. Options are those of OfferNetwork in docs/wire.md: solvers,
-    samples, sigma_min, sigma_max. The last two are by default 0.002 and 80 times the root mean square of x_0,
-    if that is above 1 or below ¼, or what the network knows.
+    samples, sigma_min, sigma_max, and learn_guidance, by which a guided denoiser gets a guidance of its own in every
+    evaluation: pipelines cannot follow such a plan. sigma_min and sigma_max are by default 0.002 and 80 times the root
+    mean square of x_0, if that is above 1 or below ¼, or what the network knows.
     """
     if not isinstance(denoiser, Denoiser):
         denoiser = Denoiser(denoiser, "denoiser")
@@ -231,7 +232,7 @@ class _Follower:
     kept: dict[int, list[Tensor]] = field(default_factory=dict)  # states of trajectories by their number, on the host
     columns: list[Tensor] = field(default_factory=list)  # samples, or their features, of plans that are compared
     memo: dict[Any, list[tuple[Tensor, ...]]] = field(default_factory=dict)
-    """states, σ and evaluations by stage, of the last latents"""
+    """states, σ, guidance and evaluations by stage, of the last latents"""
 
     def __call__(self, event: dict[str, Any], question: Question) -> Array:
         if self.bar.total is None and event.get("evaluations"):
@@ -282,10 +283,11 @@ class _Follower:
         planes = torch.from_numpy(np.ascontiguousarray(np.moveaxis(values, -1, 1)))
         return planes.reshape(len(values), *self.shape).to(self.denoiser.device)
 
-    def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array) -> Tensor:
+    def _evaluate(self, x: Tensor, sigma: Tensor, rows: Array, guidance: float = 1.0) -> Tensor:
+        denoiser = self.denoiser if guidance == 1 else self.denoiser.guided(guidance)
         before = self.denoiser.counts
         given = {"rows": torch.from_numpy(rows)} if self.denoiser.rows else {}
-        denoised = self.denoiser(x * self.scale, sigma * self.unit, **given) / self.scale
+        denoised = denoiser(x * self.scale, sigma * self.unit, **given) / self.scale
         made = self.denoiser.counts - before
         self.evaluations += made
         self.bar.update(min(made, max(0, (self.bar.total or made) - self.bar.n)))
@@ -323,11 +325,12 @@ class _Follower:
             loop = plan.stages(noise, labels=rows if plan.labels else None)
             for number, _ in enumerate(loop):
                 x = loop.x
-                asked = x.cpu(), loop.sigma.cpu()
+                guidance = loop.guidance
+                asked = x.cpu(), loop.sigma.cpu(), torch.tensor(guidance)
                 if memo is not None and number < len(memo) and all(map(torch.equal, memo[number], asked)):
-                    denoised = memo[number][2].to(x)
+                    denoised = memo[number][-1].to(x)
                 else:
-                    denoised = self._evaluate(x, loop.sigma, rows)
+                    denoised = self._evaluate(x, loop.sigma, rows, guidance)
                     if memo is not None:
                         memo[number:] = [(*asked, denoised.cpu())]
                 for reducer in reducers:

@@ -131,6 +131,8 @@ FIELDS = {
         budget: int, default what the samples of each need, or without images as many as the network makes in a
             minute, at least 4000. Largest number of evaluations.
         seconds: float. In place of budget, about the seconds that the evaluations may take.
+        learn_guidance: bool, default of MakePlan true. Learn the guidance of each evaluation, too, which the client
+            of OfferNetwork must obey.
         learn: bool, default if the budget suffices, and true raises the default budget so that it does. Learn levels
             and coefficients through the network, too.
         seed: int, default 0. Seed of the samples.

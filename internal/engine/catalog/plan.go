@@ -222,6 +222,9 @@ func planOf(file api.Plan, n api.PlanNumbers) (*solver.Plan, error) {
 				return nil, fmt.Errorf("noise must be finite and not negative, got %v", v)
 			}
 		}
+		if s.Guidance != nil && *s.Guidance-*s.Guidance != 0 {
+			return nil, fmt.Errorf("guidance must be finite, got %v", *s.Guidance)
+		}
 		if err := checkWeights(file, k, parts, s.Alpha, s.Beta); err != nil {
 			return nil, err
 		}
@@ -291,6 +294,9 @@ func (p *Plan) Labels() (out []int32) {
 func (p *Plan) differs() bool {
 	return p.File.Family.PerClass || p.Basis != nil && p.Basis.PerClass() || p.Start != nil && p.Start.Labels() != nil
 }
+
+// Guides reports whether the plan sets the guidance of its evaluations.
+func (p *Plan) Guides() bool { return slices.ContainsFunc(p.plans, (*solver.Plan).Guides) }
 
 // For returns the plan of a label, and which of the plans it is.
 func (p *Plan) For(label int32) (*solver.Plan, int, error) {

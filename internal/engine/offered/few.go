@@ -65,7 +65,8 @@ func (s *session) work(ctx context.Context) (err error) {
 		Seconds: s.req.Seconds,
 		Seed:    s.req.Seed, G0: s.known.G0(), T: highest, Times: s.req.Times, Levels: s.req.Levels,
 		Learn: s.req.Learn, Label: plans.Labels(nil, s.req.Labels, s.req.Seed), Progress: progress,
-		Planned: func(evaluations int) { s.evaluations = evaluations },
+		LearnGuidance: s.req.LearnGuidance != nil && *s.req.LearnGuidance,
+		Planned:       func(evaluations int) { s.evaluations = evaluations },
 	}
 	if s.req.Images > 0 {
 		err = s.searchWithImages(ctx, set)

@@ -117,7 +117,8 @@ func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta))
 		NFE: req.NFE, Solvers: req.Solvers, Samples: req.Samples, Seed: req.Seed, G0: m.G0(0), T: ownSchedule.T(),
 		Label: Labels(d, m.Shape.Labels, req.Seed), Learn: req.Learn, Budget: req.Budget,
 		Seconds: req.Seconds, Progress: progress,
-		Planned: func(n int) { evaluations = n },
+		LearnGuidance: guide != nil && (req.LearnGuidance == nil || *req.LearnGuidance),
+		Planned:       func(n int) { evaluations = n },
 	}
 	found, err := searched(ctx, network, d, set)
 	if err != nil {

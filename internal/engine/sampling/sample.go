@@ -186,6 +186,10 @@ func (s *sampling) takePlan(req *api.Sample) (err error) {
 	if err = s.made.CheckNetwork(s.model, req.OtherWeights); err != nil {
 		return err
 	}
+	if s.made.Guides() && req.Guidance == 1 {
+		return api.Errorf(api.BadRequest, "The plan sets the guidance of its evaluations, but there is none").
+			WithHint("Give the guidance that it was made with.")
+	}
 	if s.network, err = c.NetworkFor(s.made, s.model); err != nil {
 		return err
 	}

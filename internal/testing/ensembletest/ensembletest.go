@@ -25,6 +25,9 @@ import (
 type Mixture struct {
 	mixturetest.Settings
 	Basis *basis.Basis
+	// Guide, unless it is nil, is the mixture of D₀ in D₀ + s (D₁ − D₀), and Scale s.
+	Guide *Mixture
+	Scale float64
 }
 
 // Smooth returns a mixture of n normal laws of size×size pixels whose variances fall with the frequency, in the noise
@@ -208,7 +211,7 @@ func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sa
 	add(true, -1, nil)
 	history := make([][][]float64, len(x)) // of each, newest first
 	for k, st := range p.Stages {
-		evaluate, err := m.evaluating(st)
+		evaluate, err := m.guided(st)
 		if err != nil {
 			return err
 		}
@@ -239,6 +242,31 @@ func (m *Mixture) Follow(ctx context.Context, t sampler.Trajectories, into ...sa
 	}
 	add(false, len(p.Stages)-1, nil)
 	return nil
+}
+
+// guided returns what evaluates a stage, with its guidance if there is any.
+func (m *Mixture) guided(st solver.Stage) (func(x []float64) (denoised, flow []float64), error) {
+	own, err := m.evaluating(st)
+	if err != nil || m.Guide == nil {
+		return own, err
+	}
+	other, err := m.Guide.evaluating(st)
+	if err != nil {
+		return nil, err
+	}
+	scale := m.Scale
+	if st.Guidance != nil {
+		scale = 1 + *st.Guidance*(m.Scale-1)
+	}
+	return func(x []float64) (denoised, flow []float64) {
+		denoised, flow = own(x)
+		d0, flow0 := other(x)
+		for i := range denoised {
+			denoised[i] = d0[i] + scale*(denoised[i]-d0[i])
+			flow[i] = flow0[i] + scale*(flow[i]-flow0[i])
+		}
+		return denoised, flow
+	}, nil
 }
 
 // evaluating returns what evaluates D and the flow at the noise of a stage:
