@@ -154,15 +154,20 @@ def few(study: Foreign, nfe: int) -> dict[str, Any]:
 
 
 def rival(study: Foreign, method: str, nfe: int) -> dict[str, Any]:
-    """The candidate of least squared error on seeds of its own: all see the first samples, the best more."""
+    """The candidate of least squared error."""
     begun = study.network.evaluations
-    candidates = list(METHODS[method](study, nfe))
-    for count, left in ((FIRST, FINALISTS), (LAST, 1)):
-        ends = kept(study, TUNING, LAST)[:count]
-        errors = [_squares(study.follow(each, *study.latents(TUNING, count)), ends).mean() for each in candidates]
-        candidates = [candidates[k] for k in np.argsort(errors)[:left]]
+    chosen = best(study, list(METHODS[method](study, nfe)))[0]
     spent = study.network.evaluations - begun
-    return {"choice": candidates[0].choice, "tuning": spent, **judged(study, candidates[0])}
+    return {"choice": chosen.choice, "tuning": spent, **judged(study, chosen)}
+
+
+def best(study: Foreign, candidates: Sequence[Sampler], number: int = 1) -> Sequence[Sampler]:
+    """So many of least squared error on seeds of their own: all see the first samples, the best more."""
+    for count, left in ((FIRST, FINALISTS), (LAST, number)):
+        ends = kept(study, TUNING, LAST)[:count]
+        errors = [squares(study.follow(each, *study.latents(TUNING, count)), ends).mean() for each in candidates]
+        candidates = [candidates[k] for k in np.argsort(errors)[:left]]
+    return candidates
 
 
 @cache
@@ -186,10 +191,11 @@ def judged(study: Foreign, sampler: Sampler | None) -> dict[str, Any]:
     distances = {
         name: frechet_distance(Moments.of(of(samples)), Moments.of(of(others))) for name, of in features.items()
     }
-    return {"squares": [float(f"{v:.5g}") for v in _squares(samples, ends)], **distances}
+    return {"squares": [float(f"{v:.5g}") for v in squares(samples, ends)], **distances}
 
 
-def _squares(samples: Array, ends: Array) -> Array:
+def squares(samples: Array, ends: Array) -> Array:
+    """The squared error of each sample."""
     return ((samples - ends) ** 2).reshape(len(ends), -1).sum(axis=1)
 
 
