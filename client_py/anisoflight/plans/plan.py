@@ -303,8 +303,9 @@ class Plan:
         noise = floating(noise)
         with without_gradients(noise):
             loop = self.stages(noise, image, labels=labels, generator=generator)
+            guided = getattr(denoiser, "guided", None) if self.guides else None
             for _ in _with_a_bar(loop) if progress else loop:
-                evaluate = denoiser.guided(loop.guidance) if self.guides and hasattr(denoiser, "guided") else denoiser
+                evaluate = denoiser if guided is None else guided(loop.guidance)
                 loop.step(evaluate(cast(loop.x, noise), loop.sigma, **conditions))
         return cast(loop.x, noise)
 
