@@ -1,7 +1,7 @@
 """``python -m studies.reports.guidance``: `few` that learns the guidance of each evaluation, against one, by an aim.
 
-    python -m studies.reports.guidance                           # three networks of digits, trained first; half an hour
-    python -m studies.reports.guidance --networks 11 --nfe 3
+    python -m studies.reports.guidance                           # three networks of digits, trained first; 20 minutes
+    python -m studies.reports.guidance --networks 11
     python -m studies.reports.guidance --page                    # the page alone, from the rows that are there
 
 It needs torch and scikit-learn. Each row is in studies/docs/guidance-rows.jsonl once it is measured, and networks are
@@ -11,7 +11,6 @@ kept in --data, so that a command that was stopped goes on where it was.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 import warnings
@@ -34,7 +33,6 @@ from studies.reports import rivals
 from studies.reports.foreign import COUNT, Foreign, best, kept, plain, squares
 from studies.reports.page import measured
 from studies.reports.real import DOCS, ROOT
-from studies.reports.rivals import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,15 +48,15 @@ NETWORK = {
 }  # fmt: skip
 STEPS, BUDGET, JUDGED = 468, 100_000, 12_000_000
 """Steps of training, evaluations of a search, and the first seed of the samples that are judged."""
-BEST, LOWS, HIGHS = 3, (0.0, 0.1, 0.3, 1.0), (2.0, 5.0, 15.0, math.inf)
+BEST, LOWS, HIGHS = 3, (0.0, 0.1, 0.3, 1.0), (2.0, 5.0, 15.0, np.inf)
 """Plain solvers that are tried with guidance in intervals; the ends of these."""
 
 
 @dataclass(frozen=True)
-class Within(Sampler):
+class Within(rivals.Sampler):
     """With guidance at the noise levels of an interval."""
 
-    interval: tuple[float, float] = (0.0, math.inf)
+    interval: tuple[float, float] = (0.0, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,7 @@ class Guided(Foreign):
     network: Any
     __hash__ = object.__hash__
 
-    def follow(self, sampler: Sampler, noise: Array, labels: Array | None) -> Array:
+    def follow(self, sampler: rivals.Sampler, noise: Array, labels: Array | None) -> Array:
         denoiser = self.network.with_attributes(interval=getattr(sampler, "interval", self.network.interval))
         return sampler.plan(denoiser, torch.from_numpy(noise).float(), labels=labels, progress=False).numpy()
 
@@ -102,7 +100,7 @@ def few(study: Guided, nfe: int, learn: bool) -> dict[str, Any]:
     plan = search(study.network, nfe, study.shape[::-1], **options)
     info, guidance = plan.info or {}, [round(stage.guidance, 3) for stage in plan.evaluations]
     told = {"choice": rivals.chosen(info["chosen"]), "guidance": guidance, "ratio": info["ratio"]}
-    return {**told, "tuning": info["evaluations"], **judged(study, Sampler("", plan))}
+    return {**told, "tuning": info["evaluations"], **judged(study, rivals.Sampler("", plan))}
 
 
 def rival(study: Guided, nfe: int, within: bool) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def rival(study: Guided, nfe: int, within: bool) -> dict[str, Any]:
     return {"choice": found[0].choice, "tuning": study.network.counts - begun, **judged(study, found[0])}
 
 
-def judged(study: Guided, sampler: Sampler) -> dict[str, Any]:
+def judged(study: Guided, sampler: rivals.Sampler) -> dict[str, Any]:
     """The squared errors of samples to converged ones from the same noise, with those of converged samples to 0, and
     the network's calls for a sample.
     """
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace) -> None:
     with anisoflight.serve(data=args.data) as client:
         for network, scale in product(args.networks, page.SCALES):
             study = None
-            for nfe, method in product(args.nfe, page.METHODS):
+            for nfe, method in product(page.NFE, page.METHODS):
                 key = {"network": network, "scale": scale, "nfe": nfe, "method": method}
                 if key in cells:
                     continue
@@ -152,7 +150,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--data", type=Path, default=ROOT / "runs" / "guidance", help="of the server and networks")
     parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 11 12 13")
-    parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
