@@ -89,6 +89,11 @@ func TestAPlanSetsGuidance(t *testing.T) {
 		t.Error("no guidance gives other samples than the model's own")
 	}
 	refuse(t, e, "Sample", given(t, "unguided", of), api.BadRequest, "sets the guidance")
+	rows := []knot{{0, 0, 0, 1e-6}, {0, 0, 10, 100}, {1, 0, 0, 1e-6}, {1, 0, 10, 50}}
+	upload(t, e, `{"op":"PutSchedule","name":"byclass","basis":"none"}`, scheduleTable, knots(rows...))
+	plan = reply[api.Plan](t, e, "PlanSampler", `{"model":"tiny","labels":[0,1],"nfe":3,"schedule":"byclass"}`)
+	plan.Classes[1].Stages[0].Guidance = &half
+	refuse(t, e, "Sample", given(t, plan, of+`,"guidance":3`), api.BadSchedule, "the same for all classes")
 }
 
 func mustJSON(t *testing.T, v any) []byte {

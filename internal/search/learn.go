@@ -64,10 +64,10 @@ type stepNumbers [][numbersOfStep]float64
 //
 // with the same numbers in all parts of an image, from the noise x_0 = s ξ. It minimises Σ |x_N(θ) − y|², where y are
 // converged samples from the same latents, over all σ_i, s, α_i, β_i, γ_ik and δ_ik, and of a guided network the
-// guidance of each D(x_i, σ_i), through all steps and the network, by the method of Levenberg and Marquardt. Derivatives
-// are differences of samples: a number of step i is changed, and the steps after it are repeated. Between two such
-// rounds, each step that is tried updates the derivatives by Broyden's formula. The network needs no derivatives; it
-// only follows plans. All sums are products of samples, which stay where they are ([sampler.Columns]).
+// guidance of each D(x_i, σ_i), through all steps and the network, by the method of Levenberg and Marquardt.
+// Derivatives are differences of samples: a number of step i is changed, and the steps after it are repeated. Between
+// two such rounds, each step that is tried updates the derivatives by Broyden's formula. The network needs no
+// derivatives; it only follows plans. All sums are products of samples, which stay where they are ([sampler.Columns]).
 type learner struct {
 	*fitter
 	learning

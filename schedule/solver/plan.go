@@ -130,8 +130,15 @@ func (s Stage) Combines(other Stage) bool {
 
 // Evaluates reports whether two stages evaluate the network in the same way.
 func (s Stage) Evaluates(other Stage) bool {
-	alike := s.Guidance == other.Guidance || s.Guidance != nil && other.Guidance != nil && *s.Guidance == *other.Guidance
-	return alike && slices.Equal(s.G, other.G)
+	return s.GuidedAs(other) && slices.Equal(s.G, other.G)
+}
+
+// GuidedAs reports whether two stages set the same guidance, or none.
+func (s Stage) GuidedAs(other Stage) bool {
+	if s.Guidance == nil || other.Guidance == nil {
+		return s.Guidance == other.Guidance
+	}
+	return *s.Guidance == *other.Guidance
 }
 
 // Guides reports whether the plan sets the guidance of its evaluations.

@@ -143,6 +143,9 @@ func (p *Plan) share() error {
 			if st.Step != first.Stages[k].Step {
 				return fmt.Errorf("classes must have the same steps")
 			}
+			if !st.GuidedAs(first.Stages[k]) {
+				return fmt.Errorf("guidance must be the same for all classes")
+			}
 		}
 		if q.Coordinates != nil {
 			if q.Coordinates.Bands != first.Coordinates.Bands {
