@@ -63,6 +63,8 @@ type FewTry struct {
 	// law of the images.
 	Start     string  `json:"start"`
 	Deviation float64 `json:"deviation,omitempty"` // of a scaled start
+	// Analytical is the noise level of an analytical first step, which led to a scaled start: see docs/method.md.
+	Analytical float64 `json:"analytical,omitempty"`
 	// Levels is the rule of the noise levels: polynomial, EDM's rule to σ = 0.002 with ρ = 7, polynomial 4 or 3, with
 	// that ρ; gaussian, chosen for the solver; trajectories, chosen for the network's trajectories; learned, with the
 	// coefficients; log-snr; or times, evenly spaced in the network's time.

@@ -18,6 +18,9 @@ const (
 	// matchedHalvings that with a start from the data's law, firstMatched first.
 	levelHalvings, matchedHalvings = 4, 6
 	firstMatched                   = 2
+	// analyticalHalvings is the number of times that the highest noise level is halved for starts with an analytical first
+	// step.
+	analyticalHalvings = 3
 	// leastNoise is the least level at which a start from noise alone is tried, except a quarter of the highest level.
 	// Little is left there of data of standard deviation 0.5.
 	leastNoise = 8
@@ -50,7 +53,9 @@ type Candidate struct {
 	Matched  bool // starts from the law of the data; else from noise alone
 	// Deviation is that of the noise which a start is made of, if it is not SigmaMax; else 0.
 	Deviation float64
-	Levels    string // polynomial, or with ρ: EDM's rule to σ = 0.002; gaussian: chosen for the solver
+	// Analytical is the noise level of the analytical first step that led to the start; 0: there was none.
+	Analytical float64
+	Levels     string // polynomial, or with ρ: EDM's rule to σ = 0.002; gaussian: chosen for the solver
 	// Samples is the number that the distances are of: fewer than all if the candidate was dropped early.
 	Samples int
 	Distances
@@ -106,7 +111,7 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 		if halving != 0 && halving != 2 && sigma < leastNoise || f.tooLow(halving) {
 			continue
 		}
-		level, err := f.onRules(sigma, false)
+		level, err := f.onRules(sigma, 0, false)
 		if err != nil {
 			return nil, err
 		}
@@ -115,13 +120,34 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
+// analyticalCandidates returns solvers on EDM's rule from noise at the highest level and its halves, whose first
+// evaluation is that of data about 0 of the images' variance: it takes none of the network.
+func (f *fewStepSearch) analyticalCandidates() (out []*Candidate, err error) {
+	for halving := range analyticalHalvings {
+		if f.tooLow(halving) {
+			continue
+		}
+		level, err := f.onRules(f.halvedLevel(halving), f.variance(), false)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, level...)
+	}
+	return out, nil
+}
+
+// variance returns that of a value of an image.
+func (f *fewStepSearch) variance() float64 {
+	return f.images.Spectrum.Variance() / float64(f.h*f.w*f.c)
+}
+
 // matchedCandidates returns samplers from the data's law: for each initial noise level that is well below the highest,
 // where a start from noise is as good, those on EDM's rule, and the one that is closest to the Gaussian of those on the
 // levels that suit the solver there.
 func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate, err error) {
 	for halving := firstMatched; halving <= matchedHalvings && !f.tooLow(halving); halving++ {
 		sigma := f.halvedLevel(halving)
-		level, err := f.onRules(sigma, true)
+		level, err := f.onRules(sigma, 0, true)
 		if err != nil {
 			return nil, err
 		}
@@ -141,21 +167,26 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 }
 
 // onRules returns each solver on EDM's rule from a noise level, with the exponent that suits the Gaussian of the data
-// best, or with each if levels are given.
-func (f *fewStepSearch) onRules(sigma float64, matched bool) (out []*Candidate, err error) {
+// best, or with each if levels are given. With a variance they have an analytical first step, and the least exponent,
+// which suits it.
+func (f *fewStepSearch) onRules(sigma, variance float64, matched bool) (out []*Candidate, err error) {
 	law := f.images.Spectrum
 	if matched {
 		law = f.law
 	}
 	for _, name := range f.Solvers {
 		tried := rules
-		if f.Levels == nil {
+		switch {
+		case f.Levels != nil:
+		case variance > 0:
+			tried = rules[len(rules)-1:]
+		default:
 			if tried, err = f.bestRule(name, sigma, law); err != nil {
 				return nil, err
 			}
 		}
 		for _, rule := range tried {
-			c, err := f.onPolynomial(name, sigma, rule.rho, rule.levels)
+			c, err := f.onPolynomial(name, sigma, rule, variance)
 			if err != nil {
 				return nil, err
 			}
@@ -187,23 +218,31 @@ func (f *fewStepSearch) bestRule(name string, sigma float64, law *gaussian.Spect
 	return best, nil
 }
 
-// onOtherRules returns the best plain candidates of a race on the rules that were left out for them.
+// onOtherRules returns the best plain candidates of a race, and the best with an analytical first step, on the rules that
+// were left out for them.
 func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err error) {
 	if f.Levels != nil { // all were tried
 		return nil, nil
 	}
-	left := refined
+	left, analytical := refined, 1
 	for _, c := range ranked {
 		ruled := slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels })
-		if left == 0 || !ruled || !c.plain() {
+		if !ruled || !c.plain() || left == 0 && (c.Analytical == 0 || analytical == 0) {
 			continue
 		}
-		left--
+		if c.Analytical > 0 {
+			analytical = 0
+		}
+		left = max(0, left-1)
 		for _, rule := range rules {
 			if rule.levels == c.Levels {
 				continue
 			}
-			other, err := f.onPolynomial(c.Solver, c.SigmaMax, rule.rho, rule.levels)
+			sigma, variance := c.SigmaMax, 0.0
+			if c.Analytical > 0 {
+				sigma, variance = c.Analytical, f.variance()
+			}
+			other, err := f.onPolynomial(c.Solver, sigma, rule, variance)
 			if err != nil {
 				return nil, err
 			}
@@ -332,6 +371,33 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, sigma float64) (*Ca
 	if nodes == nil {
 		return nil, ErrNotFinite
 	}
+	c, err := f.fittedOn(ctx, r, nodes)
+	if err == nil {
+		c.Matched = true
+	}
+	return c, err
+}
+
+// fittedFromNoise returns a sampler from noise of a fitted deviation, with levels and coefficients that are fitted to
+// the converged trajectories from noise alone.
+func (f *fewStepSearch) fittedFromNoise(ctx context.Context, _ float64) (*Candidate, error) {
+	path, err := pathToZero(f.T, f.G0)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReference(ctx, f.network, path, f.G0, nil, f.trajectories(nil, 3*f.Samples, 2*f.fitSamples()))
+	if err != nil {
+		return nil, err
+	}
+	nodes := r.nodes(f.NFE, r.products.startError)
+	if nodes == nil {
+		return nil, ErrNotFinite
+	}
+	return f.fittedOn(ctx, r, nodes)
+}
+
+// fittedOn returns a sampler whose coefficients are fitted between nodes of a reference, its last step scaled.
+func (f *fewStepSearch) fittedOn(ctx context.Context, r *reference, nodes []int) (*Candidate, error) {
 	fit, err := r.fit(ctx, f.fitSamples(), nodes, f.statistics.Sampler(0))
 	if err != nil {
 		return nil, err
@@ -340,17 +406,16 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, sigma float64) (*Ca
 	if err := fit.finish(&fit.fitted); err != nil {
 		return nil, err
 	}
-	c, err := fit.candidate("trajectories")
-	if err == nil {
-		c.Matched = true
-	}
-	return c, err
+	return fit.candidate("trajectories")
 }
 
-// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, with the exponent ρ, or nil
-// if the network knows too few.
-func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels string) (*Candidate, error) {
-	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: rho}}
+// onPolynomial returns a sampler on the levels of the grid polynomial from a noise level, by a rule, or nil if the
+// network knows too few. With a variance it has an analytical first step, and is nil if it cannot have one.
+func (f *fewStepSearch) onPolynomial(name string, sigma float64, by rule, variance float64) (*Candidate, error) {
+	set := solver.Settings{Solver: name, NFE: f.NFE, Grid: solver.Grid{Kind: solver.GridPolynomial, Rho: by.rho}}
+	if variance > 0 {
+		set.NFE++
+	}
 	path, err := schedule.EDM(sigma*sigma, f.G0)
 	if err != nil {
 		return nil, err
@@ -359,7 +424,7 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels str
 		if set, err = set.Resolve(); err != nil {
 			return nil, err
 		}
-		known := f.known(schedule.EDMLevels(sigma, max(schedule.DefaultSigmaMin, path.Sigma(0, 0)), rho, set.Steps+1))
+		known := f.known(schedule.EDMLevels(sigma, max(schedule.DefaultSigmaMin, path.Sigma(0, 0)), by.rho, set.Steps+1))
 		if known == nil {
 			return nil, nil
 		}
@@ -368,7 +433,30 @@ func (f *fewStepSearch) onPolynomial(name string, sigma, rho float64, levels str
 		}
 		set = solver.Settings{Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: known}}
 	}
-	return plainCandidate(set, path, levels)
+	c, err := plainCandidate(set, path, by.levels)
+	if err != nil || variance == 0 {
+		return c, err
+	}
+	return c.analytical(variance)
+}
+
+// analytical returns a plain sampler from noise with an analytical first step, of data about 0 of a variance, or nil if
+// it cannot have one.
+func (c *Candidate) analytical(variance float64) (*Candidate, error) {
+	tails, err := c.tails()
+	if err != nil {
+		return nil, err
+	}
+	p, tails := solver.Analytical(c.Plan, tails, variance)
+	if p == nil {
+		return nil, nil
+	}
+	out := *c
+	out.Plan, out.Analytical, out.Deviation = p, c.SigmaMax, p.Init[0]
+	out.SigmaMax = math.Sqrt(p.Stages[0].G[0])
+	out.tails = func() ([][]solver.Stage, error) { return tails, nil }
+	out.early = out.tails
+	return &out, nil
 }
 
 // trajectoriesOf returns trajectories with the initial states of a candidate.

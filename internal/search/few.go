@@ -165,22 +165,30 @@ const (
 	farSeeds = 1 << 32
 )
 
-// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit, one from noise of a fitted
-// deviation if there is any, and if a fit is still the best, from its coefficients. It measures what it learns. If
-// nothing was fitted, or the samples are not finite, it returns none.
+// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data, and
+// of the best from noise, of a fitted deviation if there is any; then, if a fit is still the best, from its coefficients.
+// It measures what it learns. If nothing was fitted, or the samples are not finite, it returns none.
 func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
 	s.Progress.Begin("learn", share, s.allowed)
 	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })
 	if len(fits) == 0 {
 		return nil, nil
 	}
-	first := fits[max(0, slices.IndexFunc(fits, (*Candidate).scaled))]
-	for i, from := range []*Candidate{first, fits[0]} {
-		if len(out) > 0 && out[0].score() < from.score() {
+	var starts []*Candidate
+	if i := slices.IndexFunc(fits, func(c *Candidate) bool { return c.Matched }); i >= 0 {
+		starts = append(starts, fits[i])
+	}
+	noise := slices.DeleteFunc(slices.Clone(fits), func(c *Candidate) bool { return c.Matched })
+	if len(noise) > 0 {
+		starts = append(starts, noise[max(0, slices.IndexFunc(noise, (*Candidate).scaled))])
+	}
+	for i, from := range append(starts, fits[0]) {
+		fromFit := i == len(starts)
+		if fromFit && slices.ContainsFunc(out, func(c *Candidate) bool { return c.score() < from.score() }) {
 			break
 		}
 		c, err := from.fit.learned(learning{
-			fromFit: i == 1, guided: s.LearnGuidance, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
+			fromFit: fromFit, guided: s.LearnGuidance, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
 		})
 		if err == nil {
 			c.Matched = from.Matched
@@ -300,7 +308,7 @@ func (f *fewStepSearch) spend(learn bool) error {
 	}
 	rest := f.evaluations()
 	if learn {
-		f.allowed = learnStarts * f.learnCost(learnRounds)
+		f.allowed = (learnStarts + 1) * f.learnCost(learnRounds)
 		if !asked {
 			f.allowed = min(f.allowed, rest)
 		}
@@ -334,12 +342,12 @@ func (f *fewStepSearch) evaluations() int {
 	candidates := 0
 	if f.Levels == nil {
 		each = 1
-		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + refined*(len(rules)-1)
-		statistics = statisticsEvaluations + 2*f.fitSamples()*(fineSteps+maxFits*n*(n+1)/2+4*(n-1))
+		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + 1 + (refined+1)*(len(rules)-1)
+		statistics = statisticsEvaluations + 2*f.fitSamples()*(2*fineSteps+(maxFits+1)*n*(n+1)/2+4*(n-1))
 	}
-	candidates += len(f.Solvers) * each * (levelHalvings + matchedHalvings - firstMatched + 1)
+	candidates += len(f.Solvers) * each * (levelHalvings + analyticalHalvings + matchedHalvings - firstMatched + 1)
 	second := f.secondRound()
-	const champions = families - 1 // none is from noise of a fitted deviation
+	const champions = families
 	samples := candidates*first + (secondRoundCandidates+champions)*(second-first) +
 		(finalCandidates+champions)*(f.Samples-second) + (champions+finalCandidates-1)*f.Samples
 	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
@@ -358,6 +366,10 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	analytical, err := f.analyticalCandidates()
+	if err != nil {
+		return nil, err
+	}
 	matched, err := f.matchedCandidates(ctx)
 	if err != nil {
 		return nil, err
@@ -367,7 +379,7 @@ func (f *fewStepSearch) choose(ctx context.Context) (*FewResult, error) {
 		return nil, err
 	}
 	found := &FewResult{HeldOut: f.Samples}
-	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, matched, localCandidates))
+	all, err := f.rankCandidates(ctx, slices.Concat(fromNoise, analytical, matched, localCandidates))
 	if err = found.rank(all, err); err != nil {
 		return nil, err
 	}
@@ -499,11 +511,12 @@ const teacherSteps = 32
 // solutionError sets the difference of a sampler to the converged samples from the same initial states.
 func (f *fewStepSearch) solutionError(ctx context.Context, c *Candidate) error {
 	f.Progress.Begin("error", shareOfError, 0)
-	path, err := pathToZero(c.SigmaMax*c.SigmaMax, f.G0)
+	from := max(c.SigmaMax, c.Analytical)
+	path, err := pathToZero(from*from, f.G0)
 	if err != nil {
 		return err
 	}
-	fine := schedule.EDMLevels(c.SigmaMax, c.end, schedule.EDMRho, teacherSteps+1)
+	fine := schedule.EDMLevels(from, c.end, schedule.EDMRho, teacherSteps+1)
 	teacher, err := plainCandidate(solver.Settings{
 		Solver: "heun", Grid: solver.Grid{Kind: solver.GridSigma, Sigma: fine},
 	}, path, "")
@@ -549,16 +562,21 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 	left = append(left, others...)
 	rank(left)
 	starts := f.startsOfFits(left)
-	fitting := func(evaluations int) { f.Progress.Begin("fit", shareOfFits/(1+maxFits), 2*f.fitSamples()*evaluations) }
+	fitting := func(evaluations int) { f.Progress.Begin("fit", shareOfFits/(2+maxFits), 2*f.fitSamples()*evaluations) }
 	fitting(fineSteps)
 	if starts != nil {
 		if err := f.converge(ctx); err != nil {
 			return all, err
 		}
+		starts = append(starts, 0)
 	}
 	for _, sigma := range starts {
 		fitting(f.NFE * (f.NFE + 1) / 2)
-		c, err := f.fittedCandidate(ctx, sigma)
+		fitted := f.fittedCandidate
+		if sigma == 0 {
+			fitted = f.fittedFromNoise
+		}
+		c, err := fitted(ctx, sigma)
 		if errors.Is(err, ErrNotFinite) {
 			continue
 		}

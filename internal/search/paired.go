@@ -28,8 +28,9 @@ const (
 	// pairedFits is the number of lists of levels on which coefficients are fitted, in bands and with one set each: those
 	// that suit the trajectories from the highest level, and from the best.
 	pairedFits = 2
-	// scaledHalvings is the number of times that the highest level is halved for starts from noise of a fitted deviation.
-	scaledHalvings = 4
+	// scaledHalvings is the number of times that the highest level is halved for starts from noise of a fitted deviation,
+	// and pairedAnalytical the number of levels of starts with an analytical first step.
+	scaledHalvings, pairedAnalytical = 4, 2
 	// defaultBudget takes SDXL three minutes. A network that makes more evaluations in defaultSeconds gets these, up to
 	// those of usualLatents.
 	defaultBudget, defaultSeconds = 4000, 60
@@ -84,7 +85,7 @@ func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewRe
 
 // plainCount is the most plain samplers.
 func (f *pairedSearch) plainCount() int {
-	return len(f.Solvers) * (len(f.levels(f.NFE)) + 1 + scaledHalvings*len(rules) + 1)
+	return len(f.Solvers) * (len(f.levels(f.NFE)) + 1 + scaledHalvings*len(rules) + 1 + pairedAnalytical)
 }
 
 // spend sets the number of latents that the budget allows, and whether it suffices to learn.
@@ -165,8 +166,8 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	return out
 }
 
-// plainCandidates returns each solver on each of these lists, on levels that suit the trajectories, and from noise of a
-// fitted deviation at lower levels.
+// plainCandidates returns each solver on each of these lists, on levels that suit the trajectories, from noise of a fitted
+// deviation at lower levels, and with an analytical first step.
 func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{
@@ -215,6 +216,25 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 				if err := add(rule.levels, levels, f.reference.products.deviation(first)); err != nil {
 					return nil, err
 				}
+			}
+		}
+		h, w, channels := f.network.Shape()
+		for halving := range pairedAnalytical {
+			rule := rules[len(rules)-1]
+			levels := f.known(levelsBetween(f.reference.fine[0]/float64(int(1)<<halving), lowestOf(f.G0), rule.rho, n+1))
+			if levels == nil || levels[0] < 2*lowestOf(f.G0) {
+				continue
+			}
+			if err := add(rule.levels, levels, 0); err != nil {
+				return nil, err
+			}
+			last := len(out) - 1
+			c, err := out[last].analytical(f.power / float64(h*w*channels))
+			if err != nil {
+				return nil, err
+			}
+			if out = out[:last]; c != nil {
+				out = append(out, c)
 			}
 		}
 	}

@@ -202,9 +202,10 @@ def _in_units(plan: Plan, unit: float, temperature: float) -> Plan:
             stage |= {"t": square * stage["t"], "g": [square * g for g in stage["g"]]}
             stage |= {"noise": [unit * level for level in stage["noise"]]} if "noise" in stage else {}
         for stage in itertools.chain(part["stages"], *part.get("tails", [])):
-            stage["beta"] = [[of_flow * weight for weight in row] for row in stage["beta"]]
+            scales = [of_flow, 1.0 if file.get("states") else of_flow]  # a state has x's unit
+            stage["beta"] = [[scales[i % 2] * weight for i, weight in enumerate(row)] for row in stage["beta"]]
     for tried in [report["chosen"], report["against"], *report["tries"]]:
-        tried |= {name: unit * tried[name] for name in ("sigma_max", "deviation") if name in tried}
+        tried |= {name: unit * tried[name] for name in ("sigma_max", "deviation", "analytical") if name in tried}
     levels = re.compile(r"(?<=from sigma )[\d.e+-]+")
     report["summary"] = levels.sub(lambda found: f"{unit * float(found[0]):.4g}", report["summary"])
     if (law := plan.law) is not None:

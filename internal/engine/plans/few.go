@@ -258,7 +258,7 @@ func describeTry(c *search.Candidate) api.FewTry {
 	case c.Matched:
 		out.Start = api.StartMatched
 	case c.Deviation != 0:
-		out.Start, out.Deviation = api.StartScaled, c.Deviation
+		out.Start, out.Deviation, out.Analytical = api.StartScaled, c.Deviation, c.Analytical
 	}
 	if c.HeldOut != nil {
 		distances := describeDistances(c.HeldOut)
