@@ -121,13 +121,13 @@ func (f *fewStepSearch) noiseCandidates() (out []*Candidate, err error) {
 }
 
 // analyticalCandidates returns solvers on EDM's rule from noise at the highest level and its halves, whose first
-// evaluation is that of data about 0 of the images' variance: it takes none of the network.
+// evaluation is that of data about 0 of the images' mean square: it takes none of the network.
 func (f *fewStepSearch) analyticalCandidates() (out []*Candidate, err error) {
 	for halving := range analyticalHalvings {
 		if f.tooLow(halving) {
 			continue
 		}
-		level, err := f.onRules(f.halvedLevel(halving), f.variance(), false)
+		level, err := f.onRules(f.halvedLevel(halving), f.meanSquare(), false)
 		if err != nil {
 			return nil, err
 		}
@@ -136,9 +136,12 @@ func (f *fewStepSearch) analyticalCandidates() (out []*Candidate, err error) {
 	return out, nil
 }
 
-// variance returns that of a value of an image.
-func (f *fewStepSearch) variance() float64 {
-	return f.images.Spectrum.Variance() / float64(f.h*f.w*f.c)
+// meanSquare returns that of the values of the images.
+func (f *fewStepSearch) meanSquare() (sum float64) {
+	for _, d := range f.images.Spectrum.Directions {
+		sum += (d.Variance + d.Mean*d.Mean) / float64(f.h*f.w*f.c)
+	}
+	return sum
 }
 
 // matchedCandidates returns samplers from the data's law: for each initial noise level that is well below the highest,
@@ -240,7 +243,7 @@ func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err
 			}
 			sigma, variance := c.SigmaMax, 0.0
 			if c.Analytical > 0 {
-				sigma, variance = c.Analytical, f.variance()
+				sigma, variance = c.Analytical, f.meanSquare()
 			}
 			other, err := f.onPolynomial(c.Solver, sigma, rule, variance)
 			if err != nil {
