@@ -90,10 +90,10 @@ def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
 
 
-def _images(method: str, nfe: int) -> pd.DataFrame:
-    """The distances of the networks of CIFAR-10, of the study with images."""
+def _images(method: str, nfe: int, dataset: str = imagespage.DATASET) -> pd.DataFrame:
+    """The distances of the networks of a data set, of the study with images."""
     found = imagespage.rows(ROOT / "studies/docs")
-    found = found[(found.dataset == imagespage.DATASET) & (found.method == method) & (found.nfe == nfe)]
+    found = found[(found.dataset == dataset) & (found.method == method) & (found.nfe == nfe)]
     return found.set_index("network")[list(real.FEATURES)]
 
 
@@ -190,6 +190,18 @@ def test_the_table_of_results_is_that_of_the_rows(label: str) -> None:
         assert len(rows) == 3
         assert _lies_within(rows["classifier"], numbers[:2])
         assert _lies_within(rows["pca-64"], numbers[2:])
+
+
+def test_what_results_say_of_letters_is_that_of_the_rows() -> None:
+    said = " ".join(_document("docs/results.md").split())
+    found = re.findall(r"(\d\.\d+) ± (\.\d+)", said[said.index("letters of eleven scripts") : said.index("It tries")])
+    cells = [(method, nfe) for method in (imagespage.FEW, imagespage.ANALYTICAL) for nfe in (3, 5)]
+    cells.append((imagespage.CONVERGED, 48))
+    assert len(found) == len(cells)
+    for cell, of in zip(found, cells, strict=True):
+        rows = _images(*of, "glyphs16")["classifier"]
+        assert len(rows) == 3
+        assert _lies_within(rows, list(cell))
 
 
 def test_what_results_say_of_few_is_that_of_the_rows() -> None:
