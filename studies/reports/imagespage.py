@@ -39,10 +39,10 @@ ABOUT = {
     "`few` at 3 on network 3 lost by components, 2.55 for 1.65 of learned weights: two fits were alike by the samples "
     "of the race, and only the first of them was judged on others. Both are since; no row is of that.",
     "glyphs16": "Letters of eleven scripts at 16×16, in classes by script; networks like the others, trained on "
-    "200,000 images (`python -m studies.blind`). Nothing was tuned on them; run once, with the search of commit 1261d5fd, "
-    "at 3 and 5 and against four rivals. An analytical first step (AFS) beat it, and the converged network by edges. The "
-    "search has had such steps as candidates since, and fits and learns from noise as well; looked at on networks 1 and "
-    "2 with other seeds, at 3 it then had 1.68 and 1.62 by the classifier in place of 1.89 and 1.97.",
+    "200,000 images (`python -m studies.blind`). Nothing was tuned on them; run once, with the search of commit "
+    "1261d5fd, at 3 and 5 and against four rivals. An analytical first step (AFS) beat it, and the converged network "
+    "by edges. The search has had such steps as candidates since, and fits and learns from noise as well; looked at on "
+    "networks 1 and 2 with other seeds, at 3 it then had 1.68 and 1.62 by the classifier in place of 1.89 and 1.97.",
     "earth16": "Pieces of a picture of the Earth at 16×16; networks like the others, without classes, trained on "
     "200,000 images (`python -m studies.blind`). Nothing was tuned on them; run once, with the search that has "
     "analytical first steps.",
