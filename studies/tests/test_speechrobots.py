@@ -1,9 +1,11 @@
-"""The page of speechrobots, from rows that are made up."""
+"""The page of speechrobots, from rows that are made up, and what docs/speech-and-robots.md says of the real ones."""
 
 import json
+import re
 from pathlib import Path
 
 from studies.reports import speechrobotspage as page
+from studies.reports.page import kept_rows
 
 
 def test_the_page_divides_by_the_best_rival(tmp_path: Path) -> None:
@@ -20,3 +22,20 @@ def test_the_page_divides_by_the_best_rival(tmp_path: Path) -> None:
     assert "Aim 1: 1 of 1 pairs, of 3." in text
     errors = "2.5 ± 0.7 | 4.0 ± 0.0 | 15.0 ± 7.1 | 6.0 ± 4.2"
     assert f"| F5-TTS | 32 s | 4 | {errors} | 0.62 ± 0.12 (plain solvers) |" in text
+
+
+def test_what_recipes_gain_is_what_the_rows_say() -> None:
+    root = Path(__file__).parents[2]
+    found = kept_rows(root / "studies/docs" / page.ROWS)
+    found = found[found.network > 10]  # trained for a minute
+    table = found.pivot_table("error", ["package", "network"], "method")
+    own, known = (
+        table[page.FEW],
+        ((page.PLAIN, page.PACKAGES), (page.TUNED, page.PACKAGES), (page.UNTOLD, (page.MATCHA,))),
+    )
+    over = [(own / table[method])[package] for method, packages in known for package in packages]
+    assert all(len(ratios.dropna()) == 3 and (ratios < 1).all() for ratios in over)
+    said = (root / "docs/speech-and-robots.md").read_text()
+    told = re.findall(r"(\.\d\d) ± (\.\d\d)", said[said.index("## What they gain") :])
+    errors = [(ratios.mean(), ratios.std() / 3**0.5) for ratios in over]
+    assert [(f"{mean:.2f}"[1:], f"{error:.2f}"[1:]) for mean, error in errors] == told
