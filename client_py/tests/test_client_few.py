@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wire
 
 from anisoflight import BadRequestError, CancelledError, Client, LocalClient, NameTakenError, Plan
 from anisoflight.latents import latents
@@ -230,3 +231,21 @@ def test_the_command_writes_the_same_plan(client: Client, mixed: str, tmp_path: 
     drawn = client.sample(mixed, n=2, plan=made, progress=False).images
     for plan in (written, beside):
         np.testing.assert_array_equal(client.sample(mixed, n=2, plan=plan, progress=False).images, drawn)
+
+
+def test_a_network_without_classes_gets_a_plan_without(client: Client) -> None:
+    """Also from the law of images that have classes."""
+    settings: dict[str, Any] = {"network": {**wire.NETWORK, "label_dim": 0}, "batch": 16, "kimg": 1, "lr": 1e-3}
+    run = client.create_run("few-unlabelled", "pretrain", "blocks", **settings)
+    run.step(8)
+    run.save("few-unlabelled", force=True)
+    plan = client.few("few-unlabelled", 2, "blocks", samples=64, solvers=["ipndm"], learn=False, progress=False)
+    assert plan.labels == []
+    noise = latents([3, 4], (8, 8, 1))
+    drawn = client.sample("few-unlabelled", latents=noise, plan=plan, dtype="float32", progress=False).images
+
+    def denoiser(x: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        return client.denoise("few-unlabelled", x.astype(np.float32), sigma, progress=False).denoised
+
+    own = plan(denoiser, np.moveaxis(noise, -1, 1), progress=False)
+    np.testing.assert_allclose(np.moveaxis(own, 1, -1), drawn, atol=1e-4)

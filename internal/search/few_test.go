@@ -23,7 +23,7 @@ func none(int, uint64) int32 { return -1 }
 func smooth(t *testing.T) (*ensembletest.Mixture, *Images) {
 	t.Helper()
 	m := ensembletest.Smooth(4, 3)
-	images, err := MeasureImages(t.Context(), m.Data(t, 200), func(int, int) {})
+	images, err := MeasureImages(t.Context(), m.Data(t, 200), true, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestFewLeavesOutWhatIsNotFinite(t *testing.T) {
 func searched(t *testing.T, n int, from func(start.Law) start.Law) *FewResult {
 	t.Helper()
 	m := ensembletest.Smooth(4, n)
-	images, err := MeasureImages(t.Context(), m.Data(t, 400), func(int, int) {})
+	images, err := MeasureImages(t.Context(), m.Data(t, 400), true, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestScore(t *testing.T) {
 
 // TestOtherFiltersJudgeTheChoice: those of the references on held-out samples did not choose.
 func TestOtherFiltersJudgeTheChoice(t *testing.T) {
-	images, err := MeasureImages(t.Context(), ensembletest.Smooth(4, 3).Data(t, 200), func(int, int) {})
+	images, err := MeasureImages(t.Context(), ensembletest.Smooth(4, 3).Data(t, 200), true, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Images has what a search needs of a data set.
 type Images struct {
-	Start      *start.Start         // the law of all images and of each class
+	Start      *start.Start         // the law of all images, and of each class that the network knows
 	Spectrum   *gaussian.Spectrum   // of all images
 	References []*frechet.Reference // by which samplers are chosen: frequencies, edges, responses
 	// Held are those by which the choice is judged on held-out samples: frequencies, edges, responses of other filters.
@@ -39,10 +39,11 @@ func (e *ImagesError) Unwrap() error { return e.err }
 // BiasParts is the number of parts that images are divided into, to know the distance of some of them to all.
 const BiasParts = 8
 
-// MeasureImages measures a data set in one pass. With an *ImagesError it returns all but the references.
-func MeasureImages(ctx context.Context, d *data.Dataset, report func(done, total int)) (*Images, error) {
+// MeasureImages measures a data set in one pass, for a network that knows its classes or not. With an *ImagesError it
+// returns all but the references.
+func MeasureImages(ctx context.Context, d *data.Dataset, classes bool, report func(done, total int)) (*Images, error) {
 	h, w, c := d.Height(), d.Width(), d.Channels()
-	law := start.NewEstimator(h, w, c, true, d.Normalization())
+	law := start.NewEstimator(h, w, c, classes, d.Normalization())
 	unbounded := d.Normalization() != nil
 	banks := []frechet.Features{frechet.Responses(h, w, c, 0), frechet.Responses(h, w, c, 1)}
 	for i := range banks {

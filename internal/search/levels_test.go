@@ -14,7 +14,7 @@ import (
 
 // The better grid to the better end is taken.
 func TestTheBestOfEDMsLevels(t *testing.T) {
-	images, err := MeasureImages(t.Context(), ensembletest.Smooth(8, 1).Data(t, 100), func(int, int) {})
+	images, err := MeasureImages(t.Context(), ensembletest.Smooth(8, 1).Data(t, 100), true, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (s *session) searchWithImages(ctx context.Context, set search.Settings) err
 	if err := s.fetch(progress.At); err != nil {
 		return err
 	}
-	images, err := search.MeasureImages(ctx, s.images, progress.At)
+	images, err := search.MeasureImages(ctx, s.images, s.req.Labels > 0, progress.At)
 	if _, flat := errors.AsType[*search.ImagesError](err); err != nil && !(flat && s.req.Features > 0) {
 		return err
 	}

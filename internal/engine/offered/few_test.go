@@ -224,7 +224,7 @@ func TestOfferedSearchIsTheSearch(t *testing.T) {
 	m := ensembletest.Smooth(4, 2)
 	images := inUnits(t, m.Data(t, 200))
 	none := func(int, uint64) int32 { return -1 }
-	law, err := search.MeasureImages(t.Context(), images, nil)
+	law, err := search.MeasureImages(t.Context(), images, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta))
 		LearnGuidance: guide != nil && (req.LearnGuidance == nil || *req.LearnGuidance),
 		Planned:       func(n int) { evaluations = n },
 	}
-	found, err := searched(ctx, network, d, set)
+	found, err := searched(ctx, network, d, m.Shape.Labels > 0, set)
 	if err != nil {
 		return out, ExplainBudget(err, 1)
 	}
@@ -158,14 +158,14 @@ func (k *Maker) modelAndImages(req api.MakePlan) (*catalog.Model, *data.Dataset,
 	return m, d, err
 }
 
-// searched searches among images, which may be nil.
-func searched(ctx context.Context, network sampler.Ensemble, d *data.Dataset, set search.Settings,
+// searched searches among images, which may be nil, for a network that knows their classes or not.
+func searched(ctx context.Context, network sampler.Ensemble, d *data.Dataset, classes bool, set search.Settings,
 ) (*search.FewResult, error) {
 	if d == nil {
 		return search.Paired(ctx, network, set)
 	}
 	set.Progress.Begin("images", search.ShareOfImages, 0)
-	images, err := search.MeasureImages(ctx, d, set.Progress.At)
+	images, err := search.MeasureImages(ctx, d, classes, set.Progress.At)
 	if err != nil {
 		return nil, err
 	}
