@@ -221,8 +221,8 @@ func (f *fewStepSearch) bestRule(name string, sigma float64, law *gaussian.Spect
 	return best, nil
 }
 
-// onOtherRules returns the best plain candidates of a race, and the best with an analytical first step, on the rules that
-// were left out for them.
+// onOtherRules returns the best plain candidates of a race, and the best with an analytical first step, on the rules
+// that were left out for them.
 func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err error) {
 	if f.Levels != nil { // all were tried
 		return nil, nil

@@ -166,8 +166,8 @@ func (f *pairedSearch) levels(n int) map[string][]float64 {
 	return out
 }
 
-// plainCandidates returns each solver on each of these lists, on levels that suit the trajectories, from noise of a fitted
-// deviation at lower levels, and with an analytical first step.
+// plainCandidates returns each solver on each of these lists, on levels that suit the trajectories, from noise of a
+// fitted deviation at lower levels, and with an analytical first step.
 func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 	for _, name := range f.Solvers {
 		counted, err := solver.Settings{

@@ -12,8 +12,13 @@ import (
 func TestAnalyticalIsThePlanWithAKnownFirstEvaluation(t *testing.T) {
 	const variance = 0.3
 	for _, s := range []Settings{
-		{Solver: "ipndm", NFE: 6}, {Solver: "unipc", Order: 2, NFE: 5}, {Solver: "unipc", Order: 3, NFE: 6},
-		{Solver: "dpmpp2m", NFE: 4}, {Solver: "deis", NFE: 5}, {Solver: "euler", NFE: 2}, {Solver: "ab", NFE: 6},
+		{Solver: "ipndm", NFE: 6},
+		{Solver: "unipc", Order: 2, NFE: 5},
+		{Solver: "unipc", Order: 3, NFE: 6},
+		{Solver: "dpmpp2m", NFE: 4},
+		{Solver: "deis", NFE: 5},
+		{Solver: "euler", NFE: 2},
+		{Solver: "ab", NFE: 6},
 	} {
 		s.Grid = Grid{Kind: GridPolynomial, Rho: 4}
 		sch := edm(t, 400)
@@ -50,7 +55,9 @@ func TestAnalyticalIsThePlanWithAKnownFirstEvaluation(t *testing.T) {
 }
 
 func TestNotEveryPlanHasAnAnalyticalFirstStep(t *testing.T) {
-	for _, s := range []Settings{{Solver: "heun", NFE: 6}, {Solver: "euler", NFE: 1}, {Solver: "euler", NFE: 4, SChurn: 2}} {
+	for _, s := range []Settings{
+		{Solver: "heun", NFE: 6}, {Solver: "euler", NFE: 1}, {Solver: "euler", NFE: 4, SChurn: 2},
+	} {
 		if got, _ := Analytical(plan(t, s, edm(t, schedule.DefaultT)), nil, 0.3); got != nil {
 			t.Errorf("%+v: %+v", s, got)
 		}
