@@ -37,6 +37,8 @@ class PlanNode:
         import torch  # pyright: ignore[reportMissingImports]
 
         found = Plan.load(plan) if Path(plan).exists() else Plan.from_pretrained(plan)
+        if found.guides:
+            raise BadRequestError("plan must not set the guidance of its evaluations: search without learn_guidance")
         sampling = model.get_model_object("model_sampling")
         flow = isinstance(sampling, comfy.model_sampling.CONST)
         options = {"plan": found, "flow": flow, "highest": float(sampling.sigma_max)}

@@ -296,9 +296,7 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
             loop, loop.x = self._loop, state * (1 / self.network.scale(level))
             loop.generator = lambda x: randn_tensor(x.shape, generator=generator, device=x.device, dtype=x.dtype)
             output = working(self._unpacked(model_output))[:, : state.shape[1]]
-            x0 = self.network.denoised(output, state, level)
-            clip = self._plan.clip
-            following, denoised = loop.step(x0 if clip is None else x0.clamp(-clip, clip)), loop.denoised
+            following, denoised = loop.step(self.network.denoised(output, state, level)), loop.denoised
             loop.generator = None  # it cannot be pickled
             if number + 1 < len(self._stages):
                 following = following * self.network.scale(_level(self._stages[number + 1], state))

@@ -93,3 +93,15 @@ def test_a_plan_is_uploaded_with_its_card(found: Plan, tmp_path: Path, monkeypat
     found.push_to_hub("plan")
     assert card.read_text(encoding="utf-8") == "mine"
     assert Plan.from_pretrained(tmp_path / "you/plan").file == found.file
+
+
+def test_a_card_says_how_the_network_must_be_asked(found: Plan, tmp_path: Path) -> None:
+    file = {**found.file, "provenance": {**(found.provenance or {}), "clip": 1.0, "temperature": 0.5}}
+    file["stages"] = [{**stage, "guidance": 0.5} for stage in file["stages"]]
+    Plan(file).save_pretrained(tmp_path / "plan")
+    card, plain = (tmp_path / "plan" / "README.md").read_text(encoding="utf-8"), tmp_path / "plain"
+    found.save_pretrained(plain)
+    assert "pipe.scheduler" not in card  # refuses it
+    assert "pipe.scheduler" in (plain / "README.md").read_text(encoding="utf-8")
+    for said in ("| guidance | set for each", "| x_0 | clipped to ±1 |", "| temperature of the noise | 0.5 |"):
+        assert said in card

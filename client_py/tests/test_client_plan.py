@@ -410,3 +410,23 @@ def test_a_plan_that_sets_guidance_is_obeyed_or_refused(client: Client) -> None:
     for wrong in ("a", float("nan"), [1.0]):
         with pytest.raises(BadRequestError, match="guidance must be 1 finite numbers"):
             Plan({**plain.file, "stages": [{**stage, "guidance": wrong} for stage in plain.file["stages"]]})
+
+
+def test_a_loop_clips_as_the_denoiser_of_the_plan_did(client: Client) -> None:
+    plain = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=3)
+    plan = Plan({**plain.file, "provenance": {"clip": 0.5}})
+    noise = np.random.default_rng(0).standard_normal((2, 1, 8, 8))
+    x0 = np.linspace(-1, 1, 64).reshape(1, 8, 8)
+    wanted = plain(lambda x, _: np.broadcast_to(x0.clip(-0.5, 0.5), x.shape), noise)
+    np.testing.assert_array_equal(plan(lambda x, _: np.broadcast_to(x0, x.shape), noise), wanted)
+    client.put_plan("plan-clipped", plan, replace=True)
+    with pytest.raises(BadRequestError, match=r"clipped to ±0\.5"):
+        client.sample("digits", n=1, plan="plan-clipped", progress=False)
+
+
+def test_images_get_noise_of_the_temperature(client: Client) -> None:
+    plain = client.plan("edm", sigma_min=0.002, sigma_max=80, solver="ipndm", nfe=3)
+    plan = Plan({**plain.file, "provenance": {"temperature": 0.3}})
+    noise, image = np.random.default_rng(0).standard_normal((2, 2, 1, 8, 8))
+    begun, without = plan.tail(1).begin(noise, image), plain.tail(1).begin(noise, image)
+    np.testing.assert_allclose(begun - image, 0.3 * (without - image), atol=1e-12)

@@ -300,13 +300,15 @@ func (f *fewStepSearch) spend(learn bool) error {
 	if learn && asked {
 		reserved = f.learnCost(leastRounds)
 	}
-	for f.Budget > 0 && f.evaluations()+reserved > f.Budget {
+	fixed, raced := f.evaluations()
+	for f.Budget > 0 && fixed+raced+reserved > f.Budget {
 		if f.Samples <= leastSamples {
-			return &BudgetError{f.Budget, f.evaluations() + reserved}
+			return &BudgetError{f.Budget, fixed + raced + reserved}
 		}
 		f.Samples = max(leastSamples, f.Samples*7/8)
+		fixed, raced = f.evaluations()
 	}
-	rest := f.evaluations()
+	rest := fixed + raced
 	if learn {
 		f.allowed = (learnStarts + 1) * f.learnCost(learnRounds)
 		if !asked {
@@ -319,15 +321,15 @@ func (f *fewStepSearch) spend(learn bool) error {
 			f.allowed = 0
 		}
 	}
-	f.announce(0.65, rest)
+	f.announce(fixed + raced*65/100)
 	return nil
 }
 
-// announce tells Planned how many evaluations there will be: a share of the most without learning, since candidates
-// leave races early, and about a quarter of those that learning may take, which ends once it gains little.
-func (s *searcher) announce(share float64, most int) {
+// announce tells Planned how many evaluations there will be: some without learning, and about a quarter of those that
+// learning may take, which ends once it gains little.
+func (s *searcher) announce(others int) {
 	if s.Planned != nil {
-		s.Planned(int(share*float64(most)) + s.allowed/4)
+		s.Planned(others + s.allowed/4)
 	}
 }
 
@@ -336,8 +338,9 @@ func (f *fewStepSearch) learnCost(rounds int) int {
 	return min(learnRows, f.fitSamples())*learnEvaluations(f.NFE, rounds, f.LearnGuidance) + f.firstRound()*f.NFE
 }
 
-// evaluations returns the largest number of evaluations of the search without learning.
-func (f *fewStepSearch) evaluations() int {
+// evaluations returns the numbers of evaluations of the search without learning: those that it makes, and the most of
+// races, which candidates leave early.
+func (f *fewStepSearch) evaluations() (fixed, raced int) {
 	n, first, each, statistics := f.NFE, f.firstRound(), len(rules), 0
 	candidates := 0
 	if f.Levels == nil {
@@ -350,7 +353,7 @@ func (f *fewStepSearch) evaluations() int {
 	const champions = families
 	samples := candidates*first + (secondRoundCandidates+champions)*(second-first) +
 		(finalCandidates+champions)*(f.Samples-second) + (champions+finalCandidates-1)*f.Samples
-	return statistics + samples*n + odeErrorLatents*(n+2*teacherSteps)
+	return statistics + odeErrorLatents*(n+2*teacherSteps), samples * n
 }
 
 // firstRound returns the number of samples of a candidate in the first round.

@@ -86,6 +86,32 @@ func TestFewChoosesTheBestTry(t *testing.T) {
 	checkTries(t, found)
 }
 
+// What a search among images will take is told within a factor of 1.5, also if the races are the least of it.
+func TestFewTellsItsCost(t *testing.T) {
+	m, images := smooth(t)
+	for samples, solvers := range map[int][]string{64: {"ipndm"}, 256: {"ipndm", "dpmpp2m", "unipc"}} {
+		set := settings(samples, solvers...)
+		set.Learn = nil
+		planned, made := 0, statisticsEvaluations
+		set.Planned = func(n int) { planned = n }
+		few(t, evaluated{m, &made}, images, set)
+		if made > planned*3/2 || planned > made*3/2 {
+			t.Errorf("%d samples of %v: %d evaluations were planned and %d made", samples, solvers, planned, made)
+		}
+	}
+}
+
+// evaluated counts the evaluations of plans.
+type evaluated struct {
+	sampler.Ensemble
+	made *int
+}
+
+func (e evaluated) Follow(ctx context.Context, t sampler.Trajectories, into ...sampler.Reducer) error {
+	*e.made += len(t.Labels) * t.Plan.NFE
+	return e.Ensemble.Follow(ctx, t, into...)
+}
+
 // checkTries: every solver of all frequencies alike is tried on one of EDM's rules, from noise at four levels, with an
 // analytical first step at three, and from the law at five, where one on the Gaussian's levels is tried; the best of
 // these on all rules; solvers by frequency from both, and fitted ones around local.

@@ -144,7 +144,9 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 		at[0][ofStart] = math.Log(f.deviation)
 	}
 	at, err = l.best(at)
-	if errors.Is(err, errLevels) { // those of the fit are close together
+	weighed := func(step [numbersOfStep]float64) bool { return math.Abs(step[ofGuidance]-1) > 1e-6 }
+	l.guided = l.guided && slices.ContainsFunc(at, weighed) // else it is no plan that sets guidance
+	if errors.Is(err, errLevels) {                          // those of the fit are close together
 		err = ErrNotFinite
 	}
 	if err != nil {

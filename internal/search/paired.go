@@ -116,7 +116,7 @@ func (f *pairedSearch) spend() error {
 	if learn {
 		f.allowed = min(f.Budget-f.cost(f.latents, true), learnStarts*learned(learnRounds))
 	}
-	f.announce(0.85, f.cost(f.latents, learn))
+	f.announce(f.cost(f.latents, learn) * 85 / 100) // candidates leave races early
 	return nil
 }
 

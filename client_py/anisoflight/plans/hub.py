@@ -35,13 +35,17 @@ tags: [anisoflight, diffusion, few-step-sampling]
 from anisoflight import Plan
 
 plan = Plan.from_pretrained("{name}")
-pipe.scheduler = plan.scheduler(pipe)  # of diffusers
-images = pipe(num_inference_steps=plan.steps).images
-samples = plan(denoiser, noise)  # or in your loop, in torch or numpy
+{pipeline}samples = plan(denoiser, noise)  # or in your loop, in torch or numpy
 ```
 
 The plan is for the network and the guidance that it was made with, and for no other. It holds no weights of a
 network{law}.
+"""
+
+
+_PIPELINE = """\
+pipe.scheduler = plan.scheduler(pipe)  # of diffusers
+images = pipe(num_inference_steps=plan.steps).images
 """
 
 
@@ -85,6 +89,9 @@ def card(plan: Plan, name: str) -> str:
     if "network" in made:
         network = f"a network of kind {made['network']} for values of {'×'.join(map(str, made['shape']))}"
     rows = {"network": network, "evaluations": f"{plan.nfe}, in {plan.steps} steps"}
+    rows |= {"guidance": "set for each evaluation"} if plan.guides else {}
+    rows |= {"x_0": f"clipped to ±{plan.clip:g}"} if plan.clip is not None else {}
+    rows |= {"temperature of the noise": f"{plan.temperature:g}"} if plan.temperature != 1 else {}
     if info.get("ratio_stderr"):
         measure = "squared error to converged samples" if info.get("paired") else "Fréchet distance to the data"
         against = f"{info['against']['solver']} from σ = {info['against']['sigma_max']:.4g}"
@@ -98,6 +105,7 @@ def card(plan: Plan, name: str) -> str:
     return _CARD.format(
         title=f"{plan.nfe} evaluations for {network}", summary=info.get("summary", "A sampler as numbers."), name=name,
         rows="\n".join(f"| {key} | {value} |" for key, value in rows.items()),
+        pipeline="" if plan.guides or plan.count > 1 else _PIPELINE,
         law=", but the mean and the spectrum of the images of its data" * (plan.law is not None),
     )  # fmt: skip
 

@@ -200,8 +200,13 @@ class Plan:
 
     @property
     def clip(self) -> float | None:
-        """What bounds |x_0| in the denoiser that it was made for, in `provenance`; None for no bound."""
+        """What bounds |x_0| in the denoiser that it was made for, in `provenance`; None for no bound. Loops obey it."""
         return (self.provenance or {}).get("clip")
+
+    @property
+    def temperature(self) -> float:
+        """The factor of all noise that samples begin with, in `provenance`; `init` has it."""
+        return (self.provenance or {}).get("temperature", 1.0)
 
     @property
     def guides(self) -> bool:
@@ -419,7 +424,7 @@ class Plan:
     def _begun(self, noise: Any, image: Any = None) -> Any:
         first = self.evaluations[0]
         if image is not None:
-            return image + self._mixed(first.sigmas, noise)
+            return image + self._mixed(self.temperature * first.sigmas, noise)
         starts = np.hypot(self.init, first.noise or 0.0)
         if self.law is not None:
             return self.law.drawn(noise, np.square(starts), self.label, self.subspaces)
@@ -514,6 +519,8 @@ class Stages:
         if self.denoised.shape != x.shape:
             found, expected = list(self.denoised.shape), list(x.shape)
             raise bad_tensor(f"denoised must have the shape {expected} of x, got {found}")
+        if (bound := self.plan.clip) is not None:
+            self.denoised = self.denoised.clip(-bound, bound)
         evaluated = self._each(Plan._evaluated, x, self.denoised)
         newest = [evaluated, x] if self.plan.states else [evaluated]
         self._history = [*newest, *self._history][: self.plan.history]

@@ -112,9 +112,9 @@ class Denoiser:
                 f"empty must be one row by keyword for guidance {guidance:g}, that of no condition, or one for each "
                 f"row of cond, got {without} for {known}"
             )
-        if clip is not None and not clip > 0:
+        if clip is not None and not 0 < clip < math.inf:
             raise BadRequestError(f"clip must be above 0, got {clip}")
-        self.clip = clip
+        self.clip = None if clip is None else float(clip)
         if batch is not None and batch < 1:
             raise BadRequestError(f"batch must be 1 or more, got {batch}")
         # with what `at` makes of this

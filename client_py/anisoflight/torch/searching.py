@@ -89,9 +89,12 @@ def few(
     if data is not None:
         data = data if hasattr(data, "shape") else np.asarray(data)
     channels, *axes = shape = sample_shape(denoiser, shape, data)
+    temperature = float(temperature)
     if not 0 < temperature < math.inf or (data is not None and temperature != 1):
         given = "" if data is None else " with data"
         raise BadRequestError(f"temperature must be above 0, and 1 with data, got {temperature:g}{given}")
+    if options.get("learn_guidance") and denoiser.guidance == 1:
+        raise BadRequestError("learn_guidance must be left out, because the denoiser has no guidance")
     if data is not None:
         if "float" not in str(getattr(data, "dtype", "float")):
             raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")

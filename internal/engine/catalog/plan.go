@@ -332,6 +332,7 @@ type origin struct {
 		Name string `json:"name"`
 		Hash string `json:"hash"`
 	} `json:"model"`
+	Clip *float64 `json:"clip"` // bounds |x_0| in a network of a client
 }
 
 // CheckNetwork refuses a model of other weights than those that the plan was made for, unless any will do, and images
@@ -346,6 +347,10 @@ func (p *Plan) CheckNetwork(m *Model, anyWeights bool) error {
 		return api.Errorf(api.BadRequest, "The plan%s was made for the weights %.12s of the model %q, those of %q are %.12s",
 			p.quoted(), of.Model.Hash, of.Model.Name, m.Name, m.Hash).
 			WithHint("Make one for this model, or set other_weights.")
+	}
+	if of.Clip != nil {
+		return api.Errorf(api.BadRequest, "The plan%s is of a network whose images are clipped to ±%g, which models here are not",
+			p.quoted(), *of.Clip).WithHint("Make one for this model.")
 	}
 	h, w, c := m.ImageSize()
 	if of := p.plans[0].Coordinates; of != nil && (of.H != h || of.W != w || of.C != c) {
