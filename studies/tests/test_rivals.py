@@ -52,19 +52,24 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 class Gaussian(rivals.Network):
-    """The denoiser of normal data of standard deviation 1/2."""
+    """The denoiser of normal data, by default of standard deviation 1/2."""
 
-    def __init__(self) -> None:
-        self.evaluations, self.known = 0, None
+    def __init__(self, deviation: np.ndarray | float = 0.5) -> None:
+        self.evaluations, self.known, self._variance = 0, None, np.square(deviation)
 
     def __call__(self, x: np.ndarray, sigma: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
         self.evaluations += len(x)
-        return x * 0.25 / (0.25 + sigma[:, None, None, None] ** 2)
+        return x * self._variance / (self._variance + sigma[:, None, None, None] ** 2)
 
 
 def test_weights_are_those_of_the_plan_until_they_are_learned(plan: Plan) -> None:
-    """On normal data every sampler is a factor, so that next to no error is left of what is learned."""
-    network, theta, noise = Gaussian(), rivals.weights_of(plan), np.random.default_rng(1).normal(size=(64, 1, 4, 4))
+    """On normal data a sampler is a factor for each deviation, so that little error is left of what is learned."""
+    spread = np.linspace(0.2, 0.8, 16).reshape(4, 4)
+    network, theta, noise = (
+        Gaussian(spread),
+        rivals.weights_of(plan),
+        np.random.default_rng(1).normal(size=(64, 1, 4, 4)),
+    )
     begun = rivals.weighted(plan, theta)
     assert begun is not None
     assert np.allclose(begun(network, noise), plan(network, noise), rtol=0, atol=1e-9)
@@ -73,11 +78,11 @@ def test_weights_are_those_of_the_plan_until_they_are_learned(plan: Plan) -> Non
     def error(theta: np.ndarray, part: slice) -> np.ndarray:
         found = rivals.weighted(plan, theta)
         x = np.full_like(noise[part], 9) if found is None else found(network, noise[part])
-        return (x - 0.5 * noise[part]).ravel()
+        return (x - spread * noise[part]).ravel()
 
     fit, held = slice(0, 32), slice(32, 64)
     learned = rivals.descend(network, lambda z: error(z, fit), lambda z: error(z, held), theta, 100_000)
-    assert (error(learned, held) ** 2).sum() < 1e-3 * (error(theta, held) ** 2).sum()
+    assert (error(learned, held) ** 2).sum() < 1e-2 * (error(theta, held) ** 2).sum()
 
 
 def test_afs_spares_the_first_evaluation(plan: Plan) -> None:
