@@ -202,7 +202,7 @@ def test_plans_need_numpy_alone(wheels: tuple[Path, Path], tmp_path: Path) -> No
 
 
 def check_notebook(name: str, environment: Path, folder: Path) -> None:
-    """It shows what is stored in it, but for the digits of small numbers; its pictures are not blank."""
+    """It shows what is stored in it, except the digits of small numbers; its pictures are not blank."""
     notebook = ROOT / "client_py/notebooks" / f"{name}.ipynb"
     copied = folder / notebook.name
     copied.write_bytes(notebook.read_bytes())

@@ -11,6 +11,7 @@ import (
 	"github.com/anisoflight/anisoflight/schedule/frechet"
 	"github.com/anisoflight/anisoflight/schedule/solver"
 	"github.com/anisoflight/anisoflight/schedule/solver/gaussian"
+	"github.com/anisoflight/anisoflight/schedule/start"
 )
 
 const (
@@ -227,22 +228,21 @@ func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err
 	if f.Levels != nil { // all were tried
 		return nil, nil
 	}
-	left, analytical := refined, 1
+	analytical := func(c *Candidate) bool { return c.Analytical > 0 }
+	var best []*Candidate
 	for _, c := range ranked {
-		ruled := slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels })
-		if !ruled || !c.plain() || left == 0 && (c.Analytical == 0 || analytical == 0) {
-			continue
+		ruled := c.plain() && slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels })
+		if ruled && (len(best) < refined || analytical(c) && !slices.ContainsFunc(best, analytical)) {
+			best = append(best, c)
 		}
-		if c.Analytical > 0 {
-			analytical = 0
-		}
-		left = max(0, left-1)
+	}
+	for _, c := range best {
 		for _, rule := range rules {
 			if rule.levels == c.Levels {
 				continue
 			}
 			sigma, variance := c.SigmaMax, 0.0
-			if c.Analytical > 0 {
+			if analytical(c) {
 				sigma, variance = c.Analytical, f.meanSquare()
 			}
 			other, err := f.onPolynomial(c.Solver, sigma, rule, variance)
@@ -352,23 +352,22 @@ func (f *fewStepSearch) fitSamples() int {
 	return min(fitTrajectories, maxFitNumbers/(2*f.h*f.w*f.c*f.NFE))
 }
 
-// converge sets the reference of fits: trajectories from the data's law at the highest noise level.
-func (f *fewStepSearch) converge(ctx context.Context) error {
+// converge returns a reference of fits: trajectories at the highest noise level from the data's law, or from noise
+// alone if law is nil.
+func (f *fewStepSearch) converge(ctx context.Context, law *start.Start) (*reference, error) {
 	path, err := pathToZero(f.T, f.G0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t := f.trajectories(nil, 3*f.Samples, 2*f.fitSamples())
-	t.Start = f.images.Start
-	f.reference, err = newReference(ctx, f.network, path, f.G0, f.Levels, t)
-	return err
+	t.Start = law
+	return newReference(ctx, f.network, path, f.G0, f.Levels, t)
 }
 
 // fittedCandidate returns a sampler from the data's law at a noise level, with noise levels that suit the converged
 // trajectories from the highest level and coefficients fitted to them, so that it corrects its own start. Its last step
 // is scaled to the squares of converged samples in every part: samples of least squared error are too smooth.
-func (f *fewStepSearch) fittedCandidate(ctx context.Context, sigma float64) (*Candidate, error) {
-	r := f.reference
+func (f *fewStepSearch) fittedCandidate(ctx context.Context, r *reference, sigma float64) (*Candidate, error) {
 	every := r.states.Every
 	nodes := r.nodes(f.NFE, startingAt((r.nearest(sigma)+every/2)/every*every))
 	if nodes == nil {
@@ -383,12 +382,8 @@ func (f *fewStepSearch) fittedCandidate(ctx context.Context, sigma float64) (*Ca
 
 // fittedFromNoise returns a sampler from noise of a fitted deviation, with levels and coefficients that are fitted to
 // the converged trajectories from noise alone.
-func (f *fewStepSearch) fittedFromNoise(ctx context.Context, _ float64) (*Candidate, error) {
-	path, err := pathToZero(f.T, f.G0)
-	if err != nil {
-		return nil, err
-	}
-	r, err := newReference(ctx, f.network, path, f.G0, nil, f.trajectories(nil, 3*f.Samples, 2*f.fitSamples()))
+func (f *fewStepSearch) fittedFromNoise(ctx context.Context) (*Candidate, error) {
+	r, err := f.converge(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

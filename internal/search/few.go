@@ -165,46 +165,6 @@ const (
 	farSeeds = 1 << 32
 )
 
-// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data,
-// and of the best from noise, of a fitted deviation if there is any; then, if a fit is still the best, from its
-// coefficients. It measures what it learns. If nothing was fitted, or the samples are not finite, it returns none.
-func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
-	s.Progress.Begin("learn", share, s.allowed)
-	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })
-	if len(fits) == 0 {
-		return nil, nil
-	}
-	var starts []*Candidate
-	if i := slices.IndexFunc(fits, func(c *Candidate) bool { return c.Matched }); i >= 0 {
-		starts = append(starts, fits[i])
-	}
-	noise := slices.DeleteFunc(slices.Clone(fits), func(c *Candidate) bool { return c.Matched })
-	if len(noise) > 0 {
-		starts = append(starts, noise[max(0, slices.IndexFunc(noise, (*Candidate).scaled))])
-	}
-	for i, from := range append(starts, fits[0]) {
-		fromFit := i == len(starts)
-		if fromFit && slices.ContainsFunc(out, func(c *Candidate) bool { return c.score() < from.score() }) {
-			break
-		}
-		c, err := from.fit.learned(learning{
-			fromFit: fromFit, guided: s.LearnGuidance, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
-		})
-		if err == nil {
-			c.Matched = from.Matched
-			err = measure(c)
-		}
-		switch {
-		case errors.Is(err, ErrNotFinite):
-			continue
-		case err != nil:
-			return out, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
-}
-
 // A BudgetError is returned if a search cannot do with so few evaluations.
 type BudgetError struct{ Budget, Least int }
 
@@ -248,7 +208,6 @@ type fewStepSearch struct {
 	images     *Images
 	law        *gaussian.Spectrum // of the images, with sampling started from their own law
 	statistics *local.Statistics  // of the denoiser, for plans by part; nil for none
-	reference  *reference         // of fits
 	h, w, c    int
 }
 
@@ -567,19 +526,20 @@ func (f *fewStepSearch) rankCandidates(ctx context.Context, unfitted []*Candidat
 	starts := f.startsOfFits(left)
 	fitting := func(evaluations int) { f.Progress.Begin("fit", shareOfFits/(2+maxFits), 2*f.fitSamples()*evaluations) }
 	fitting(fineSteps)
+	var fits []func() (*Candidate, error)
 	if starts != nil {
-		if err := f.converge(ctx); err != nil {
+		fromLaw, err := f.converge(ctx, f.images.Start)
+		if err != nil {
 			return all, err
 		}
-		starts = append(starts, 0)
-	}
-	for _, sigma := range starts {
-		fitting(f.NFE * (f.NFE + 1) / 2)
-		fitted := f.fittedCandidate
-		if sigma == 0 {
-			fitted = f.fittedFromNoise
+		for _, sigma := range starts {
+			fits = append(fits, func() (*Candidate, error) { return f.fittedCandidate(ctx, fromLaw, sigma) })
 		}
-		c, err := fitted(ctx, sigma)
+		fits = append(fits, func() (*Candidate, error) { return f.fittedFromNoise(ctx) })
+	}
+	for _, fitted := range fits {
+		fitting(f.NFE * (f.NFE + 1) / 2)
+		c, err := fitted()
 		if errors.Is(err, ErrNotFinite) {
 			continue
 		}

@@ -27,7 +27,7 @@ const (
 	leastGain = 0.03
 	// learnRows is the number of trajectories to learn from, and of those that decide when to end.
 	learnRows = 32
-	// learnStarts is the most samplers that are learned.
+	// learnStarts is the most samplers that are learned; with images one more, as starts are of two kinds.
 	learnStarts = 2
 	// The damping of a step begins at firstDamping. It is divided by lessDamping, down to leastDamping, after a step that
 	// gains, and multiplied by moreDamping after each.
@@ -36,6 +36,45 @@ const (
 	// farOff is the ratio of squared errors from which the samples of a step say nothing about derivatives.
 	farOff = 4
 )
+
+// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data,
+// and of the best from noise, of a fitted deviation if there is any; then, if a fit is still the best, from its
+// coefficients. It measures what it learns. If nothing was fitted, or the samples are not finite, it returns none.
+func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
+	s.Progress.Begin("learn", share, s.allowed)
+	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })
+	if len(fits) == 0 {
+		return nil, nil
+	}
+	var starts []*Candidate
+	for _, matched := range []bool{true, false} {
+		own := slices.DeleteFunc(slices.Clone(fits), func(c *Candidate) bool { return c.Matched != matched })
+		if len(own) > 0 {
+			starts = append(starts, own[max(0, slices.IndexFunc(own, (*Candidate).scaled))])
+		}
+	}
+	for i, from := range append(starts, fits[0]) {
+		fromFit := i == len(starts)
+		if fromFit && slices.ContainsFunc(out, func(c *Candidate) bool { return c.score() < from.score() }) {
+			break
+		}
+		c, err := from.fit.learned(learning{
+			fromFit: fromFit, guided: s.LearnGuidance, lowest: lowestOf(s.G0), allowed: &s.allowed, progress: s.Progress.Add,
+		})
+		if err == nil {
+			c.Matched = from.Matched
+			err = measure(c)
+		}
+		switch {
+		case errors.Is(err, ErrNotFinite):
+			continue
+		case err != nil:
+			return out, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
 
 // The kinds of numbers that are learned of a step. Those of evaluations k back are ofBefore + 2(k − 1), and of their
 // states the next.
@@ -144,14 +183,14 @@ func (f *fitter) learnNumbers(how learning) (k solver.Coefficients, err error) {
 		at[0][ofStart] = math.Log(f.deviation)
 	}
 	at, err = l.best(at)
-	weighed := func(step [numbersOfStep]float64) bool { return math.Abs(step[ofGuidance]-1) > 1e-6 }
-	l.guided = l.guided && slices.ContainsFunc(at, weighed) // else it is no plan that sets guidance
-	if errors.Is(err, errLevels) {                          // those of the fit are close together
+	if errors.Is(err, errLevels) { // those of the fit are close together
 		err = ErrNotFinite
 	}
 	if err != nil {
 		return k, err
 	}
+	weighed := func(step [numbersOfStep]float64) bool { return math.Abs(step[ofGuidance]-1) > 1e-6 }
+	l.guided = l.guided && slices.ContainsFunc(at, weighed) // else it is no plan that sets guidance
 	return l.coefficients(at)
 }
 

@@ -177,10 +177,13 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 			return nil, err
 		}
 		n := counted.Steps
-		add := func(named string, levels []float64, deviation float64) error {
-			c, err := plainCandidate(solver.Settings{
+		on := func(named string, levels []float64) (*Candidate, error) {
+			return plainCandidate(solver.Settings{
 				Solver: name, Grid: solver.Grid{Kind: solver.GridSigma, Sigma: levels},
 			}, f.path, named)
+		}
+		add := func(named string, levels []float64, deviation float64) error {
+			c, err := on(named, levels)
 			if err != nil {
 				return err
 			}
@@ -225,15 +228,14 @@ func (f *pairedSearch) plainCandidates() (out []*Candidate, err error) {
 			if levels == nil || levels[0] < 2*lowestOf(f.G0) {
 				continue
 			}
-			if err := add(rule.levels, levels, 0); err != nil {
-				return nil, err
+			c, err := on(rule.levels, levels)
+			if err == nil {
+				c, err = c.analytical(f.power / float64(h*w*channels))
 			}
-			last := len(out) - 1
-			c, err := out[last].analytical(f.power / float64(h*w*channels))
 			if err != nil {
 				return nil, err
 			}
-			if out = out[:last]; c != nil {
+			if c != nil {
 				out = append(out, c)
 			}
 		}

@@ -49,8 +49,8 @@ func (k Coefficients) Plan(sch *schedule.Schedule) (*Plan, error) {
 		}
 	}
 	err = p.assemble("these coefficients", chains)
-	for i := range p.Stages {
-		if k.Guidance != nil {
+	if k.Guidance != nil {
+		for i := range p.Stages {
 			p.Stages[i].Guidance = &k.Guidance[i]
 		}
 	}

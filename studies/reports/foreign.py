@@ -32,8 +32,7 @@ from anisoflight.torch import Denoiser
 from anisoflight.torch import few as search
 from studies.reports import foreignpage as page
 from studies.reports import rivals
-from studies.reports.page import measured
-from studies.reports.real import DOCS
+from studies.reports.page import command, parser_of
 from studies.reports.rivals import END, SOLVERS, TUNING, Sampler, Study
 
 if TYPE_CHECKING:
@@ -161,13 +160,13 @@ def rival(study: Foreign, method: str, nfe: int) -> dict[str, Any]:
     return {"choice": chosen.choice, "tuning": spent, **judged(study, chosen)}
 
 
-def best(study: Foreign, candidates: Sequence[Sampler], number: int = 1) -> Sequence[Sampler]:
-    """So many of least squared error on seeds of their own: all see the first samples, the best more."""
-    for count, left in ((FIRST, FINALISTS), (LAST, number)):
-        ends = kept(study, TUNING, LAST)[:count]
-        errors = [squares(study.follow(each, *study.latents(TUNING, count)), ends).mean() for each in candidates]
-        candidates = [candidates[k] for k in np.argsort(errors)[:left]]
-    return candidates
+def best(study: Foreign, candidates: Sequence[Sampler], number: int = 1) -> list[Sampler]:
+    """So many of least squared error, on seeds that nothing is judged on."""
+
+    def error(sampler: Sampler, count: int) -> float:
+        return squares(study.follow(sampler, *study.latents(TUNING, count)), kept(study, TUNING, LAST)[:count]).mean()
+
+    return rivals.raced(candidates, error, ((FIRST, FINALISTS), (LAST, number)))
 
 
 @cache
@@ -226,18 +225,14 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.foreign", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = parser_of("foreign", __doc__)
     rows = [page.CONVERGED, page.FEW, *METHODS]
-    parser.add_argument("--data", type=Path, default=rivals.ROOT / "runs" / "foreign", help="folder of the server")
     parser.add_argument("--networks", nargs="+", default=list(page.NETWORKS), help="default %(default)s")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--rows", nargs="+", default=rows, choices=rows, metavar="NAME", help=f"of {'; '.join(rows)}")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +30,7 @@ from anisoflight.torch import few as search
 from studies.reports import guidancepage as page
 from studies.reports import rivals
 from studies.reports.foreign import COUNT, Foreign, best, kept, plain, squares
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT
+from studies.reports.page import command, parser_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,15 +144,11 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.guidance", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "guidance", help="of the server and networks")
+    parser = parser_of("guidance", __doc__)
     parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 11 12 13")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

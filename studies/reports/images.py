@@ -28,8 +28,8 @@ from anisoflight.fid.cells import Cells
 from anisoflight.moments import Moments, frechet_distance
 from studies.reports import coefficients, rivals
 from studies.reports import imagespage as page
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT, network_of
+from studies.reports.page import command, parser_of
+from studies.reports.real import ROOT, network_of
 from studies.reports.rivals import TUNING, Sampler, Study
 
 if TYPE_CHECKING:
@@ -146,11 +146,9 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.images", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = parser_of("images", __doc__, "real")
     again = [f"{page.FEW}{page.AGAIN}{seed}" for seed in range(1, SEARCHES)]
     rows = [page.CONVERGED, page.FEW, *METHODS, *again, page.AGREEMENT]
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "real", help="data folder (default %(default)s)")
     parser.add_argument("--train", type=int, nargs="+", metavar="SEED", help="train networks of CIFAR-10, and end")
     parser.add_argument("--source", type=Path, default=ROOT / "downloads" / "cifar10.zip",
                         help="its images, with a folder for each class in train/ (default %(default)s)")  # fmt: skip
@@ -160,13 +158,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="+", default=rows, choices=rows, metavar="NAME",
                         help=f"of {'; '.join(rows)} (default all)")  # fmt: skip
     parser.add_argument("--count", type=int, default=COUNT, help="samples of a block (default %(default)s)")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)  # of orders and steps that are chosen here
     for seed in args.train or ():
         network_of(seed, args.data, args.source)
-    return 0 if args.train else measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return 0 if args.train else command(args, run, page.write)
 
 
 if __name__ == "__main__":

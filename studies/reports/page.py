@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import textwrap
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +16,12 @@ from anisoflight.fid.cells import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from matplotlib.figure import Figure
+
+
+ROOT = Path(__file__).parents[2]
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 class Page:
@@ -69,6 +75,22 @@ def kept_rows(file: Path) -> pd.DataFrame:
     """The rows that a study keeps in a file, with the parts of their keys as columns; none if there is no file."""
     rows = rows_of(file) if file.exists() else []
     return pd.DataFrame([{**json.loads(row.pop("key")), **row} for row in rows])
+
+
+def parser_of(study: str, doc: str | None, data: str = "") -> argparse.ArgumentParser:
+    """The parser of a study's command, with what all of them take."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog=f"python -m studies.reports.{study}", description=doc, formatter_class=raw)
+    folder = ROOT / "runs" / (data or study)
+    parser.add_argument("--data", type=Path, default=folder, help="of the server and networks (default %(default)s)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
+    parser.add_argument("--page", action="store_true", help="write the page alone")
+    return parser
+
+
+def command(args: argparse.Namespace, run: Callable[[argparse.Namespace], None], write: Callable[[Path], Path]) -> int:
+    """What a study's command does: `measured`, or with --page the page alone."""
+    return measured(None if args.page else partial(run, args), partial(write, args.docs))
 
 
 def measured(run: Callable[[], None] | None, write: Callable[[], Path]) -> int:

@@ -29,9 +29,8 @@ from anisoflight.fid.cells import Cells
 from anisoflight.torch import Denoiser
 from anisoflight.torch import few as search
 from studies.reports import posteriorspage as page
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT
-from studies.reports.rivals import SOLVERS
+from studies.reports.page import command, parser_of
+from studies.reports.rivals import SOLVERS, raced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -180,13 +179,14 @@ class Study:
                 "ratio": plan.info["ratio"], **self.judge(partial(self.drawn, plan))}  # fmt: skip
 
     def best(self, nfe: int) -> dict[str, Any]:
-        """The plain solver with the least squared error: all see the first samples, the best more."""
-        candidates = list(self.rivals(nfe))
+        """The plain solver with the least squared error."""
         noise, ends = self.known
-        for count, left in ((FIRST, FINALISTS), (LAST, 1)):
-            errors = [((self.follow(plan, noise[:count]) - ends[:count]) ** 2).mean().item() for _, plan in candidates]
-            candidates = [candidates[k] for k in np.argsort(errors)[:left]]
-        return {"choice": candidates[0][0], **self.judge(partial(self.drawn, candidates[0][1]))}
+
+        def error(candidate: tuple[str, Plan], count: int) -> float:
+            return ((self.follow(candidate[1], noise[:count]) - ends[:count]) ** 2).mean().item()
+
+        ((choice, plan),) = raced(list(self.rivals(nfe)), error, ((FIRST, FINALISTS), (LAST, 1)))
+        return {"choice": choice, **self.judge(partial(self.drawn, plan))}
 
     def drawn(self, plan: Plan, x: Tensor, noise: Tensor) -> Tensor:
         with torch.no_grad():
@@ -260,17 +260,13 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.posteriors", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "posteriors", help="of the server and networks")
+    parser = parser_of("posteriors", __doc__)
     parser.add_argument("--tasks", nargs="+", default=list(page.TASKS), choices=page.TASKS, help="default: all")
     parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 1 2 3")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from anisoflight.recipe.__main__ import main as recipe
 from anisoflight.recipe.recipe import load
 from anisoflight.recipe.stages import Place, stages_of
 from studies.floors import floor
-from studies.reports.page import Page, spread, with_bounds
+from studies.reports.page import DOCS, ROOT, Page, spread, with_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from anisoflight import Client
     from anisoflight.recipe.recipe import Recipe
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs" / "cifar10-16"
-DOCS = Path(__file__).parents[1] / "docs"
 ROWS = DOCS / "real-rows.jsonl"
 LEARNED = {
     "isotropic": "g",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -38,12 +38,12 @@ from anisoflight.start import latents
 from anisoflight.subspaces import dct_rows
 from studies.features import edge_features
 from studies.reports import rivalspage as page
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT, references
+from studies.reports.page import command, parser_of
+from studies.reports.real import references
 from studies.reports.rivalspage import MATCHED, NOISE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from anisoflight import Client
 
@@ -64,6 +64,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "iPNDM-4": {"solver": "ipndm"}, "UniPC": {"solver": "unipc", "order": 2},
     "DPM-Solver++(2M)": {"solver": "dpmpp2m"}, "DEIS": {"solver": "deis"},
 }  # fmt: skip
+T = TypeVar("T")
 HEUN = {"solver": "heun", "second_point": "endpoint"}
 
 
@@ -226,6 +227,17 @@ def tuned(study: Study, candidates: Sequence[Sampler], nfe: int) -> Sampler:
         more = study.draw(candidates[k], TUNING + first, last - first)
         scores[k] = study.score(np.concatenate([drawn[k], more]))
     return candidates[min(best, key=scores.__getitem__)]
+
+
+def raced(candidates: Sequence[T], error: Callable[[T, int], float], rounds: Iterable[tuple[int, int]]) -> list[T]:
+    """The candidates of least error, the best first: in each round all that are left see so many samples, and so many
+    are left then.
+    """
+    left = list(candidates)
+    for count, most in rounds:
+        errors = [error(each, count) for each in left]
+        left = [left[k] for k in np.argsort(errors)[:most]]
+    return left
 
 
 def plain(name: str, start: str, study: Study, nfe: int) -> Iterator[Sampler]:
@@ -495,20 +507,16 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.rivals", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "real", help="data folder (default %(default)s)")
+    parser = parser_of("rivals", __doc__, "real")
     parser.add_argument("--models", nargs="+", default=list(page.NETWORKS), help="default %(default)s")
     parser.add_argument("--dataset", default=page.DATASET, help="of the models (default %(default)s)")
     parser.add_argument("--nfe", type=int, nargs="+", default=[3, 5, 9, 13, 17, 35], help="default %(default)s")
     parser.add_argument("--rows", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="NAME",
                         help=f"of {'; '.join(METHODS)} (default all)")  # fmt: skip
     parser.add_argument("--count", type=int, default=COUNT, help="samples of a block (default %(default)s)")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)  # of orders and steps that are chosen here
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

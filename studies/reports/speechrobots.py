@@ -28,9 +28,8 @@ from anisoflight.fid.cells import Cells
 from anisoflight.torch import Denoiser
 from anisoflight.torch import few as search
 from studies.reports import speechrobotspage as page
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT
-from studies.reports.rivals import SOLVERS
+from studies.reports.page import command, parser_of
+from studies.reports.rivals import SOLVERS, raced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -229,14 +228,16 @@ class Study:
                 **self.judge(plan, package.temperature / heat)}  # fmt: skip
 
     def best(self, nfe: int) -> dict[str, Any]:
-        """The plain solver with the least squared error: all see the first samples, the best more."""
+        """The plain solver with the least squared error."""
         candidates = [(f"{name}, {how}", self.plain(levels, solver))
                       for (how, levels), (name, solver) in product(self.grids(nfe), SOLVERS.items())]  # fmt: skip
         heat = self.package.temperature
-        for count, left in ((FIRST, FINALISTS), (CONDITIONS, 1)):
-            errors = [self.error(self.follow(self.tuned, plan, 7, count, heat), self.ends[0]) for _, plan in candidates]
-            candidates = [candidates[k] for k in np.argsort(errors)[:left]]
-        return {"choice": candidates[0][0], **self.judge(candidates[0][1], heat)}
+
+        def error(candidate: tuple[str, Plan], count: int) -> float:
+            return self.error(self.follow(self.tuned, candidate[1], 7, count, heat), self.ends[0])
+
+        ((choice, plan),) = raced(candidates, error, ((FIRST, FINALISTS), (CONDITIONS, 1)))
+        return {"choice": choice, **self.judge(plan, heat)}
 
     def own(self, nfe: int, *, tuned: bool) -> dict[str, Any]:
         """The package's sampler, with its defaults or the option of the least squared error."""
@@ -277,18 +278,14 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.speechrobots", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "speechrobots", help="of the server and networks")
+    parser = parser_of("speechrobots", __doc__)
     parser.add_argument("--packages", nargs="+", default=list(PACKAGES), choices=PACKAGES, help="default: all")
     parser.add_argument("--networks", type=int, nargs="+", default=[*page.NETWORKS, *page.LONGER], help="seeds")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ import anisoflight
 from anisoflight.fid.cells import Cells
 from anisoflight.torch import Denoiser, few
 from studies.reports import weatherpage as page
-from studies.reports.page import measured
-from studies.reports.real import DOCS, ROOT
+from studies.reports.page import command, parser_of
+from studies.reports.rivals import raced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -198,15 +198,15 @@ class Study:
         return noise, self.forecast(levels, page.HEUN, previous, noise)
 
     def tune(self, curves: Iterator[tuple[str, list[float]]], sampler: str) -> dict[str, Any]:
-        """The curve with the least squared error: all see the first states, the best more."""
-        candidates = list(curves)
+        """The curve with the least squared error."""
         noise, ends = self.tuning
-        for count, left in ((FIRST, FINALISTS), (TUNED, 1)):
-            noises, targets = noise[:count], ends[:count]
-            drawn = [self.forecast(levels, sampler, self.tuned[:count], noises) for _, levels in candidates]
-            errors = [float((one - targets).square().mean()) for one in drawn]
-            candidates = [candidates[k] for k in np.argsort(errors)[:left]]
-        return {"choice": candidates[0][0], **self.levels(sampler, candidates[0][1])}
+
+        def error(curve: tuple[str, list[float]], count: int) -> float:
+            drawn = self.forecast(curve[1], sampler, self.tuned[:count], noise[:count])
+            return float((drawn - ends[:count]).square().mean())
+
+        ((choice, levels),) = raced(list(curves), error, ((FIRST, FINALISTS), (TUNED, 1)))
+        return {"choice": choice, **self.levels(sampler, levels)}
 
     def levels(self, sampler: str, levels: Sequence[float]) -> dict[str, Any]:
         found = {"levels": [float(f"{level:.5g}") for level in levels]}
@@ -306,18 +306,14 @@ def run(args: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reports.weather", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT / "runs" / "weather", help="of the server and networks")
+    parser = parser_of("weather", __doc__)
     parser.add_argument("--networks", type=int, nargs="+", default=list(page.NETWORKS), help="seeds, default 1 2 3")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--steps", type=int, default=1200, help="of training, default %(default)s")
     parser.add_argument("--judged", type=int, default=JUDGED, help="states to judge on, default %(default)s")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page and of the rows")
-    parser.add_argument("--page", action="store_true", help="write the page alone")
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)
-    return measured(None if args.page else partial(run, args), partial(page.write, args.docs))
+    return command(args, run, page.write)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Gaussian(rivals.Network):
 
 def test_weights_are_those_of_the_plan_until_they_are_learned(plan: Plan) -> None:
     """On normal data a sampler is a factor for each deviation, so that little error is left of what is learned."""
-    spread = np.linspace(0.2, 0.8, 16).reshape(4, 4)
+    spread = np.linspace(0.24, 0.7, 16).reshape(4, 4)
     network, theta, noise = (
         Gaussian(spread),
         rivals.weights_of(plan),
@@ -82,7 +82,7 @@ def test_weights_are_those_of_the_plan_until_they_are_learned(plan: Plan) -> Non
 
     fit, held = slice(0, 32), slice(32, 64)
     learned = rivals.descend(network, lambda z: error(z, fit), lambda z: error(z, held), theta, 100_000)
-    assert (error(learned, held) ** 2).sum() < 1e-2 * (error(theta, held) ** 2).sum()
+    assert (error(learned, held) ** 2).sum() < 1e-3 * (error(theta, held) ** 2).sum()
 
 
 def test_afs_spares_the_first_evaluation(plan: Plan) -> None:

@@ -465,7 +465,7 @@ class Stages:
         """The argument of the last `step`."""
         self.taken = 0
         """The number of finished evaluations."""
-        self.generator, self._parts, self._guided = generator, plan._parts(labels, self._x), not plan.guides
+        self.generator, self._parts, self._asked = generator, plan._parts(labels, self._x), not plan.guides
         self._stages, self._history = stages_of(self._parts), list[Any]()  # the newest first
 
     @property
@@ -503,18 +503,18 @@ class Stages:
     @property
     def guidance(self) -> float:
         """The factor r of what guidance adds to the next evaluation, whose scale is 1 + r (s − 1)."""
-        self._guided = True
+        self._asked = True
         return self.stage.guidance
 
     def step(self, denoised: Any) -> Any:
         """The next `x`, from the denoised images [B, C, …] of this one."""
         number, x, _ = self.taken, self._x, self.stage
-        if not self._guided:
+        if not self._asked:
             raise BadRequestError(
                 "guidance must be that of the plan, which sets it for every evaluation: take a Denoiser with guidance, "
                 "or in a loop the scale 1 + loop.guidance * (s - 1) in place of s"
             )
-        self._guided = not self.plan.guides
+        self._asked = not self.plan.guides
         self.denoised = copied(cast(floating(denoised), x))  # a network may write its next answer there
         if self.denoised.shape != x.shape:
             found, expected = list(self.denoised.shape), list(x.shape)

@@ -229,7 +229,7 @@ class _Follower:
     features: Callable[[Tensor], Tensor] | None
     seconds: float
     unit: float  # of noise levels
-    scale: float  # of values, but for what the denoiser and features get: noise of the temperature is unit noise
+    scale: float  # of values here: noise of the temperature is then unit noise
     bar: Any = None
     evaluations: int = 0
     law: Start | None = None

@@ -349,8 +349,9 @@ func (p *Plan) CheckNetwork(m *Model, anyWeights bool) error {
 			WithHint("Make one for this model, or set other_weights.")
 	}
 	if of.Clip != nil {
-		return api.Errorf(api.BadRequest, "The plan%s is of a network whose images are clipped to ±%g, which models here are not",
-			p.quoted(), *of.Clip).WithHint("Make one for this model.")
+		return api.Errorf(api.BadRequest,
+			"The plan%s is of a network whose images are clipped to ±%g, which models here are not", p.quoted(), *of.Clip).
+			WithHint("Make one for this model.")
 	}
 	h, w, c := m.ImageSize()
 	if of := p.plans[0].Coordinates; of != nil && (of.H != h || of.W != w || of.C != c) {
