@@ -39,10 +39,8 @@ REFERENCE = {
 
 GO = ["flight", "flight/api", "flight/client", "schedule", "schedule/basis", "schedule/solver", "kernels", "train"]
 
-NOTEBOOKS = [
-    "quickstart", "torch-pipeline", "anisotropy", "your-data", "schedules", "learned", "edm-checkpoint", "fid",
-    "your-own-solver",
-]  # fmt: skip
+NOTEBOOKS = re.findall(r"\(\S+/([\w-]+)\.ipynb\)", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))
+"""The notebooks, in the tutorial's order."""
 
 
 def lay_out(stage: Path) -> None:
