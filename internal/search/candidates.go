@@ -27,8 +27,10 @@ const (
 	leastNoise = 8
 	// maxFits bounds the number of fitted candidates.
 	maxFits = 2
-	// refined is the number of plain candidates, the best of the first round, that are tried on the other rules, too.
+	// refined is the number of plain candidates, the best of the first round, that are tried on the other rules, too, and
+	// refinedAnalytical that of the best with an analytical first step.
 	refined = 4
+	refinedAnalytical = 2
 	// fitTrajectories is the number of trajectories of a fit if memory allows, and minFitTrajectories the least that is
 	// useful. With bands, 128 were no better.
 	fitTrajectories    = 32
@@ -171,8 +173,7 @@ func (f *fewStepSearch) matchedCandidates(ctx context.Context) (out []*Candidate
 }
 
 // onRules returns each solver on EDM's rule from a noise level, with the exponent that suits the Gaussian of the data
-// best, or with each if levels are given. With a variance they have an analytical first step, and the least exponent,
-// which suits it.
+// best, or with each if levels are given. With a variance they have an analytical first step, and the middle exponent.
 func (f *fewStepSearch) onRules(sigma, variance float64, matched bool) (out []*Candidate, err error) {
 	law := f.images.Spectrum
 	if matched {
@@ -183,7 +184,7 @@ func (f *fewStepSearch) onRules(sigma, variance float64, matched bool) (out []*C
 		switch {
 		case f.Levels != nil:
 		case variance > 0:
-			tried = rules[len(rules)-1:]
+			tried = rules[1:2]
 		default:
 			if tried, err = f.bestRule(name, sigma, law); err != nil {
 				return nil, err
@@ -230,10 +231,16 @@ func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err
 	}
 	analytical := func(c *Candidate) bool { return c.Analytical > 0 }
 	var best []*Candidate
+	left := refinedAnalytical
 	for _, c := range ranked {
-		ruled := c.plain() && slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels })
-		if ruled && (len(best) < refined || analytical(c) && !slices.ContainsFunc(best, analytical)) {
+		if !c.plain() || !slices.ContainsFunc(rules, func(r rule) bool { return r.levels == c.Levels }) {
+			continue
+		}
+		if len(best) < refined || analytical(c) && left > 0 {
 			best = append(best, c)
+		}
+		if analytical(c) {
+			left--
 		}
 	}
 	for _, c := range best {

@@ -280,15 +280,15 @@ func (f *fewStepSearch) spend(learn bool) error {
 			f.allowed = 0
 		}
 	}
-	f.announce(fixed + raced*65/100)
+	f.announce(fixed + raced*3/4)
 	return nil
 }
 
-// announce tells Planned how many evaluations there will be: some without learning, and about a quarter of those that
+// announce tells Planned how many evaluations there will be: some without learning, and about a third of those that
 // learning may take, which ends once it gains little.
 func (s *searcher) announce(others int) {
 	if s.Planned != nil {
-		s.Planned(others + s.allowed/4)
+		s.Planned(others + s.allowed/3)
 	}
 }
 
@@ -304,7 +304,7 @@ func (f *fewStepSearch) evaluations() (fixed, raced int) {
 	candidates := 0
 	if f.Levels == nil {
 		each = 1
-		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + 1 + (refined+1)*(len(rules)-1)
+		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + 1 + (refined+refinedAnalytical)*(len(rules)-1)
 		statistics = statisticsEvaluations + 2*f.fitSamples()*(2*fineSteps+(maxFits+1)*n*(n+1)/2+4*(n-1))
 	}
 	candidates += len(f.Solvers) * each * (levelHalvings + analyticalHalvings + matchedHalvings - firstMatched + 1)

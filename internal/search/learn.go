@@ -37,9 +37,10 @@ const (
 	farOff = 4
 )
 
-// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data,
-// and of the best from noise, of a fitted deviation if there is any; then, if a fit is still the best, from its
-// coefficients. It measures what it learns. If nothing was fitted, or the samples are not finite, it returns none.
+// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data, and
+// of the best from noise, of a fitted deviation if there is any, the better one first; then, if a fit is still better
+// than what was learned, from its coefficients. It ends if what it learned is the best of all. It measures what it
+// learns. If nothing was fitted, or the samples are not finite, it returns none.
 func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
 	s.Progress.Begin("learn", share, s.allowed)
 	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })
@@ -47,15 +48,18 @@ func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate
 		return nil, nil
 	}
 	var starts []*Candidate
-	for _, matched := range []bool{true, false} {
+	for _, matched := range []bool{fits[0].Matched, !fits[0].Matched} {
 		own := slices.DeleteFunc(slices.Clone(fits), func(c *Candidate) bool { return c.Matched != matched })
 		if len(own) > 0 {
 			starts = append(starts, own[max(0, slices.IndexFunc(own, (*Candidate).scaled))])
 		}
 	}
 	for i, from := range append(starts, fits[0]) {
-		fromFit := i == len(starts)
-		if fromFit && slices.ContainsFunc(out, func(c *Candidate) bool { return c.score() < from.score() }) {
+		fromFit, rival := i == len(starts), ranked[0]
+		if fromFit {
+			rival = from
+		}
+		if slices.ContainsFunc(out, func(c *Candidate) bool { return c.score() < rival.score() }) {
 			break
 		}
 		c, err := from.fit.learned(learning{
@@ -223,8 +227,8 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 		out.Deviation = math.Exp(numbers[0][ofStart])
 	}
 	for i, step := range numbers {
-		sigma := math.Exp(step[level])
-		if !(sigma > 0.999*l.lowest && sigma < 1.001*l.highest) || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
+		sigma, ok := levelWithin(math.Exp(step[level]), l.lowest, l.highest)
+		if !ok || i > 0 && !(sigma < 0.99*out.Sigma[i-1]) {
 			return out, errLevels
 		}
 		out.Sigma = append(out.Sigma, sigma)
@@ -246,6 +250,12 @@ func (l *learner) coefficients(numbers stepNumbers) (out solver.Coefficients, er
 	}
 	out.Sigma = append(out.Sigma, lastLevel)
 	return out, nil
+}
+
+// levelWithin returns a noise level moved between the lowest and the highest, and false if it is more than a thousandth
+// outside.
+func levelWithin(sigma, lowest, highest float64) (float64, bool) {
+	return min(max(sigma, lowest), highest), sigma > 0.999*lowest && sigma < 1.001*highest
 }
 
 // tailsOn fits the tails of samplers that begin at each level after the first, from the states of converged

@@ -75,6 +75,20 @@ func TestLearnedGuidanceLowersTheError(t *testing.T) {
 	}
 }
 
+// A learned level is never above the highest, nor below the lowest: no grid has such a level.
+func TestLevelsAreWithinThoseOfTheNetwork(t *testing.T) {
+	for sigma, want := range map[float64]float64{80.004: 80, 80: 80, 5: 5, 0.002: 0.002, 0.0019999: 0.002} {
+		if got, ok := search.LevelWithin(sigma, 0.002, 80); got != want || !ok {
+			t.Errorf("level %v became %v (%v), want %v", sigma, got, ok, want)
+		}
+	}
+	for _, sigma := range []float64{81, 0.0019, math.NaN(), math.Inf(1)} {
+		if _, ok := search.LevelWithin(sigma, 0.002, 80); ok {
+			t.Errorf("level %v passed", sigma)
+		}
+	}
+}
+
 // missesOf returns the mean squared error of 64 samples by coefficients to converged samples from the same latents.
 func missesOf(t *testing.T, m *ensembletest.Mixture, k solver.Coefficients) float64 {
 	t.Helper()

@@ -37,7 +37,8 @@ type Band struct {
 }
 
 // Bench returns the distance of a plan, without churn, whose subspaces are those of a basis. It returns a *solver.Error
-// for a basis that Bands refuses, a plan of another J or with coefficients by coordinate, and data without variance.
+// for a basis that Bands refuses, a plan of another J, with coefficients by coordinate or states in its history, and data
+// without variance.
 func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	bands, err := s.Bands(b)
 	if err != nil {
@@ -49,6 +50,8 @@ func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 		return nil, failf("schedule", "must have the %d subspaces of the basis, got %d", len(bands), len(p.Init))
 	case p.Coordinates != nil:
 		return nil, failf("solver", "must be one with the same coefficients for all frequencies of a subspace")
+	case p.States:
+		return nil, failf("solver", "must be one without states in its history")
 	case !(total > 0):
 		return nil, failf("dataset", "must hold images that differ, got all alike")
 	}

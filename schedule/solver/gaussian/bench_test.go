@@ -119,6 +119,9 @@ func TestBenchRefuses(t *testing.T) {
 			t.Errorf("error %v, want one about %s", err, field)
 		}
 	}
+	if _, err := s.Bench(basis.None(8, 8), &solver.Plan{Init: []float64{1}, States: true}); err == nil {
+		t.Error("a history of states passed")
+	}
 	if _, err := s.Bench(basis.None(4, 4), p); err == nil {
 		t.Error("a basis of another size passed")
 	}
