@@ -1,7 +1,7 @@
 """``python -m studies.reports.images``: `few` with images against rivals that are tuned as well, by aims.
 
     python -m studies.reports.images --train 1 --source cifar10.zip    # a network of CIFAR-10 at 16×16; 15 minutes
-    python -m studies.reports.images                                   # three of them at 3, 5 and 9 evaluations; hours
+    python -m studies.reports.images --section "cifar10-16, trained again"    # three of them; hours
     python -m studies.reports.images --models glyphs16-edm-s1 --dataset glyphs16 --data runs/glyphs
     python -m studies.reports.images --page                            # the page alone, from the rows that are there
 
@@ -35,11 +35,13 @@ from studies.reports.rivals import TUNING, Sampler, Study
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-BLOCKS, COUNT = (14_000_000, 15_000_000), 2500
-"""First seeds of the blocks, of which each has a distance, and the samples of a block."""
+BLOCKS, COUNT = (20_000_000, 21_000_000), 2500
+"""First seeds of the blocks, of which each has a distance, and the samples of a block. The rows of cifar10-16, glyphs16
+and earth16 that are there have 14,000,000 and 15,000,000.
+"""
 CONVERGED = 48
 """Steps of the converged row, by iPNDM-4 on EDM's levels."""
-SPENDS = {3: 35_000, 5: 55_000, 9: 105_000}
+SPENDS = {3: 50_000, 5: 100_000, 9: 190_000}
 """Evaluations that `few` takes, and a rival may be tuned or learned with, by the number of a sample's."""
 SEARCHES = 5
 """Searches of `few` for each network, by seeds from 0 on."""
@@ -135,7 +137,12 @@ def run(args: argparse.Namespace) -> None:
         studies = rivals.studies_of(client, args, cells, SPENDS.__getitem__)
         for nfe, method, study in product(args.nfe, args.rows, studies):
             began, steps = time.monotonic(), CONVERGED if method == page.CONVERGED else nfe
-            key = {"dataset": args.dataset, "network": study.network.model, "method": method, "nfe": steps}
+            key = {
+                "dataset": args.section or args.dataset,
+                "network": study.network.model,
+                "method": method,
+                "nfe": steps,
+            }
             if key in cells or nfe not in page.nfes(method):
                 continue
             found = cells.measured(key, partial(work_of(method), study, steps))
@@ -154,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="its images, with a folder for each class in train/ (default %(default)s)")  # fmt: skip
     parser.add_argument("--models", nargs="+", default=list(page.NETWORKS), help="default %(default)s")
     parser.add_argument("--dataset", default=page.DATASET, help="of the models (default %(default)s)")
+    parser.add_argument("--section", help="the page's, which rows have as their data set (default the data set)")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--rows", nargs="+", default=rows, choices=rows, metavar="NAME",
                         help=f"of {'; '.join(rows)} (default all)")  # fmt: skip
