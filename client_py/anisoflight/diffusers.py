@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from .errors import BadRequestError, warn
-from .plans.numpy_or_torch import working
+from .plans.numpy_or_torch import whole, working
 from .plans.plan import Plan, Stage, Stages, stages_of
 from .start import Start
 
@@ -25,7 +25,7 @@ try:
     from diffusers.schedulers.scheduling_ddpm import DDPMSchedulerOutput  # pyright: ignore[reportMissingImports]
     from diffusers.utils.torch_utils import randn_tensor  # pyright: ignore[reportMissingImports]
 
-    from .torch.meaning import network_of, parametrization
+    from .torch.meaning import network_of, parametrization, range_of
 except ImportError as error:
     raise ImportError(
         f"anisoflight.diffusers needs the packages diffusers and torch ({error}): pip install diffusers torch; "
@@ -77,6 +77,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         )
         self.plans = {plan.steps: plan for plan in found}
         self.network, _, _ = network_of(network)
+        if "alphas_cumprod" in network:
+            _check_range(found, range_of(network)[1])
         if table := network.get("alphas_cumprod"):
             self.alphas_cumprod = torch.tensor(table, dtype=torch.float32)
         self.num_inference_steps: int | None = None
@@ -173,7 +175,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
 
     def set_labels(self, labels: Any) -> None:
         """The classes of the images of the next passes, one per image, for plans of several classes."""
-        self._labels = torch.as_tensor(labels).reshape(-1).tolist()
+        self._labels = whole(labels)
+        if self._stages and self._plan.labels:
+            self._begin(self._plan, self._times.device)
 
     def set_timesteps(
         self,
@@ -307,7 +311,9 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         return DDPMSchedulerOutput(following, denoised) if return_dict else (following, denoised)
 
     def add_noise(self, original_samples: Any, noise: Any, timesteps: Any) -> Any:
-        """Images with noise at times [B] of the network, c·(x_0 + σε); σ is exact at a time of the plan."""
+        """Images with noise at times [B] of the network, c·(x_0 + τσε) with the plan's temperature τ; σ is exact at a
+        time of the plan.
+        """
         times = torch.as_tensor(timesteps).cpu().double().numpy().reshape(-1)
         sigmas = [min(self.network.sigma(time), 1e12) for time in times.tolist()]
         for number, stage in enumerate(self._stages):
@@ -317,7 +323,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
                 break
         scales = np.array([self.network.scale(sigma) for sigma in sigmas])
         shape = (-1, *[1] * (original_samples.ndim - 1))
-        image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, scales * sigmas))
+        levels = scales * sigmas * self._plan.temperature
+        image, level = (original_samples.new_tensor(part).reshape(shape) for part in (scales, levels))
         return image * original_samples + level * noise
 
     def scale_noise(self, sample: Any, timestep: Any, noise: Any) -> Any:
@@ -421,6 +428,18 @@ class _Times(torch.Tensor):
         if isinstance(out, _Times) and (own := [one for one in args if isinstance(one, _Times)]):
             out.scheduler = own[0].scheduler
         return out
+
+
+def _check_range(plans: Sequence[Plan], highest: float) -> None:
+    """Refuse plans above the noise levels of a network's table: beyond it all levels have one time."""
+    for plan in plans:
+        parts = [plan.for_label(label) for label in plan.labels] or [plan]
+        level = max(float(part.evaluations[0].sigmas.max()) for part in parts)
+        if level > 1.01 * highest:
+            raise BadRequestError(
+                f"plans must begin within the noise levels of the pipeline's network, up to {highest:.4g}, got one "
+                f"from {level:.4g}: search with this network, or make a plan with sigma_max={highest:.4g}"
+            )
 
 
 def _names_used(pipe: Any) -> set[str]:

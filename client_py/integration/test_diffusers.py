@@ -359,12 +359,12 @@ def laws(client: Client) -> list[Plan]:
     rng = np.random.default_rng(0)
     drawn = np.clip(0.3 + rng.standard_normal((32, 8, 8, 4)) * np.array([0.5, 0.3, 0.1, 0.4]), -1, 1).astype(np.float32)
     client.put_dataset("latents", drawn, replace=True, progress=False)
-    client.make_schedule("latent-law", "start", dataset="latents", sigma_max=20.0, replace=True, progress=False)
+    client.make_schedule("latent-law", "start", dataset="latents", sigma_max=14.0, replace=True, progress=False)
     levels = {"sigma_min": 0.02, "sigma_max": 40.0}
     return [
-        client.plan({"edm": {"T": 400}}, **levels, solver="unipc", steps=5),
+        client.plan({"edm": {"T": 200}}, **levels, solver="unipc", steps=5),
         client.plan("latent-law", solver="ab", order=2, steps=5),
-        client.plan({"edm": {"T": 400}}, **levels, solver="heun", steps=5),
+        client.plan({"edm": {"T": 200}}, **levels, solver="heun", steps=5),
     ]
 
 
@@ -555,6 +555,28 @@ def test_a_loop_begins_where_it_likes(client: Client, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_noise_on_an_image_has_the_temperature(client: Client, kind: Any) -> None:
+    plan = client.plan("edm", **OUTSIDE, solver="unipc", steps=4)
+    cold = Plan({**plan.file, "provenance": {"temperature": 0.5}})
+    ours, image = cold.scheduler(kind), noise() / 2
+    ours.set_timesteps(4)
+    x = ours.scale_noise(image, ours.timesteps[2:3], noise())
+    begun = cold.tail(2).begin(noise(), image)
+    torch.testing.assert_close(x, begun * ours.network.scale(plan.evaluations[2].sigma), rtol=1e-5, atol=1e-5)
+
+
+def test_a_plan_above_the_table_of_the_network_is_refused(client: Client) -> None:
+    """Beyond it all noise levels have one time."""
+    low = DDPMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear")  # up to σ = 14.6
+    plan = client.plan("edm", **OUTSIDE, solver="unipc", steps=4)
+    with pytest.raises(AnisoflightError, match=r"within the noise levels of the .*, up to 14\.6., got one from 80: "):
+        plan.scheduler(low)
+    within = client.plan("edm", sigma_min=0.03, sigma_max=14.6, solver="unipc", steps=4).scheduler(low)
+    within.set_timesteps(4)
+    assert len(np.unique(within.timesteps)) == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_goes_on_where_the_scheduler_is(client: Client, kind: Any, copied: Any) -> None:
     rows = [(label, t, g) for label in (0, 1) for t, g in ((0, 1e-6), (4, 0.3 + 3 * label), (9, 2500))]
@@ -605,6 +627,16 @@ def test_labels_of_a_batch(client: Client, unet: UNet2DModel, tmp_path: Path) ->
     pipe.set_progress_bar_config(disable=True)
     images = pipe(batch_size=4, num_inference_steps=4, output_type="np").images
     assert images.shape == (4, 8, 8, 1)
+    mixed.set_labels([0, 0, 0, 0])
+    mixed.set_timesteps(4)
+    mixed.set_labels(torch.tensor(labels))  # which begins again
+    torch.testing.assert_close(drawn(mixed, eps_of(unet)), expected, rtol=0, atol=1e-4)
+    for wrong in ([0.5, 1, 0, 0], ["a", "b", "c", "d"]):
+        with pytest.raises(AnisoflightError, match="labels must be whole numbers"):
+            mixed.set_labels(wrong)
+    with pytest.raises(AnisoflightError, match=r"label must be one of the plan, \[0, 1\], got 7"):
+        mixed.set_labels([0, 7, 0, 1])
+    mixed.set_labels(labels)
     mixed.set_timesteps(4)
     assert len(mixed.scale_model_input(torch.cat([noise(), noise()]), mixed.timesteps[0])) == 8  # with guidance
     with pytest.raises(ValueError, match="labels must be as many as the 2 images, got 4"):

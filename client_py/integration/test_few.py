@@ -344,6 +344,14 @@ def test_data_and_labels_that_cannot_be(client: Client) -> None:
             few(D, 3, (1, 4, 4), x, labels=labels, client=client, progress=False)
     with pytest.raises(BadRequestError, match="floats in the denoiser's units"):
         few(exact, 3, (3, 8, 8), np.zeros((9, 3, 8, 8), np.uint8), client=client, progress=False)
+    for value in (np.nan, np.inf):
+        broken = images(300)
+        broken[112, 1, 0, 0] = value
+        with pytest.raises(BadRequestError, match="data must be finite, got other values in image 112"):
+            few(exact, 3, (3, 8, 8), broken, client=client, progress=False)
+    for taken in ({"images": 3}, {"each": 7}, {"labelled": True}):
+        with pytest.raises(BadRequestError, match=f"{next(iter(taken))} must be left out: the search sets them"):
+            few(exact, 3, (3, 8, 8), client=client, progress=False, **taken)
     with pytest.raises(BadRequestError, match=r"an answer must have \d+ values"):
         few(exact, 3, (3, 8, 8), images(300), lambda x: x.flatten(1)[:, : 2 if len(x) > 60 else 3], samples=64,
             client=client, progress=False)  # fmt: skip

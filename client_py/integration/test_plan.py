@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from anisoflight import Client, Plan
+from anisoflight import AnisoflightError, Client, Plan
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +73,14 @@ def test_noise_of_generators(client: Client) -> None:
     noise = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     assert torch.equal(once(1), once(1))
     assert not torch.equal(once(1), once(2))
+
+
+def test_noise_and_answers_are_of_one_kind(client: Client) -> None:
+    plan = client.plan("edm", sigma_min=0.01, sigma_max=160, solver="euler", steps=2, S_churn=1)
+    noise = torch.randn(2, 1, 4, 4)
+    with pytest.raises(AnisoflightError, match="images must be a Tensor as the noise is, got a ndarray"):
+        plan.stages(noise).step(np.zeros((2, 1, 4, 4)))
+    with pytest.raises(AnisoflightError, match="generator must be one of torch, as the noise is, got Generator"):
+        plan(denoiser, noise, generator=np.random.default_rng(0), progress=False)
+    with pytest.raises(AnisoflightError, match="generator must be one of numpy, as the noise is, got Generator"):
+        plan(denoiser, noise.numpy(), generator=torch.Generator(), progress=False)

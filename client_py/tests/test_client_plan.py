@@ -121,11 +121,14 @@ def test_one_plan_of_several_classes(client: Client, tmp_path: Path) -> None:
     assert stage.sigma[0] == stage.sigma[2] != stage.sigma[1]
     alike = drawn(client, plan, latents, [2] * 4, basis="plan-basis")
     assert np.abs(alike - expected)[[0, 2]].max() < 1e-4 < np.abs(alike - expected)[[1, 3]].max()
-    for wrong, message in (([0, 3, 1, 1], "make a plan for it, or for"), ([0, 1], "as many as the 4 images, got 2")):
-        with pytest.raises(ValueError, match=message):
+    for wrong, message in (
+        ([0, 3, 1, 1], "make a plan for it, or for"), ([0, 1], "as many as the 4 images, got 2"),
+        ([0, 0.5, 1, 1], "must be whole numbers"), (["a"] * 4, "must be whole numbers"),
+    ):  # fmt: skip
+        with pytest.raises(BadRequestError, match=message):
             plan.begin(noise, labels=wrong)
     for missing in (lambda: plan.stages(noise), lambda: plan.evaluations):
-        with pytest.raises(ValueError, match=r"labels must be given, .* the plan has \[0, 1, 2\]"):
+        with pytest.raises(BadRequestError, match=r"labels must be given, .* the plan has \[0, 1, 2\]"):
             missing()
 
 
@@ -233,6 +236,9 @@ def test_a_tail_begins_at_an_image(client: Client, tmp_path: Path) -> None:
     tail.save(tmp_path / "tail.json")
     loaded = Plan.load(tmp_path / "tail.json")
     assert loaded.file == tail.file
+    for asked in (lambda: client.put_plan("tail", tail), lambda: client.sample("digits", n=1, plan=tail)):
+        with pytest.raises(BadRequestError, match="begin must be left out, got 2: a tail starts from an image"):
+            asked()
     with pytest.raises(ValueError, match="image must be given: a tail starts from an image with noise"):
         loaded(lambda x, sigma: x, noise)
     with pytest.raises(ValueError, match=r"image must have the noise's shape \[2, 3, 5\], got \[1, 3, 5\]"):
@@ -302,6 +308,9 @@ def test_misuse_is_told(tmp_path: Path) -> None:
         "begin must be 1 whole numbers from 0 on, got -1": {"begin": -1},
         "provenance must be an object, got upload": {"provenance": "upload"},
         "info must be an object, got 3": {"info": 3},
+        "clip must be 1 finite numbers": {"provenance": {"clip": -1}},
+        "temperature must be 1 finite numbers": {"provenance": {"temperature": "hot"}},
+        "states must be true or false, got 'yes'": {"states": "yes"},
     }.items():
         with pytest.raises(BadRequestError, match=f"not a plan: {message}"):
             Plan({**plan.file, **change})

@@ -86,19 +86,19 @@ def card(plan: Plan, name: str) -> str:
     """The card of a plan, from what is known of it."""
     info, made = plan.info or {}, plan.provenance or {}
     network = plan.model or info.get("model") or "a network"
-    if "network" in made:
+    if "network" in made and "shape" in made:
         network = f"a network of kind {made['network']} for values of {'×'.join(map(str, made['shape']))}"
     rows = {"network": network, "evaluations": f"{plan.nfe}, in {plan.steps} steps"}
     rows |= {"guidance": "set for each evaluation"} if plan.guides else {}
     rows |= {"x_0": f"clipped to ±{plan.clip:g}"} if plan.clip is not None else {}
     rows |= {"temperature of the noise": f"{plan.temperature:g}"} if plan.temperature != 1 else {}
-    if info.get("ratio_stderr"):
+    if info.get("ratio_stderr") and all(name in info for name in ("ratio", "against", "samples")):
         measure = "squared error to converged samples" if info.get("paired") else "Fréchet distance to the data"
         against = f"{info['against']['solver']} from σ = {info['against']['sigma_max']:.4g}"
         ratio = f"{info['ratio']:.3g} ± {info['ratio_stderr']:.1g}"
         rows["gain"] = f"{ratio} times the {measure} of the best simpler plain sampler, {against}"
         rows["measured on"] = f"{info['samples']} samples held back"
-    if "evaluations" in info:
+    if "evaluations" in info and "elapsed" in info:
         rows["the search took"] = f"{info['evaluations']:,} evaluations, {info['elapsed']:.0f} s"
     elif "seconds" in info:
         rows["the search took"] = f"{sum(info['seconds'].values()):.0f} s"

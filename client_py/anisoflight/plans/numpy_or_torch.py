@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import BadRequestError, bad_tensor
+
 Array = np.ndarray[Any, Any]
 
 
@@ -24,8 +26,19 @@ def working(values: Any) -> Any:
     return array.float() if hasattr(array, "new_tensor") else array.astype(np.float32)
 
 
+def whole(labels: Any, name: str = "labels") -> list[int]:
+    """Labels as a list of whole numbers, which floats may be; else BadRequestError."""
+    values = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
+    if values.size and (values.dtype.kind not in "iuf" or (values % 1 != 0).any()):
+        raise BadRequestError(f"{name} must be whole numbers, got {str(values.tolist())[:60]}")
+    return values.astype(np.int64).tolist()
+
+
 def cast(array: Any, other: Any) -> Any:
-    """An array in the dtype of another."""
+    """An array in the dtype of another, which must be of its kind: a tensor or an array."""
+    if hasattr(array, "new_tensor") != hasattr(other, "new_tensor"):
+        got, wanted = type(array).__name__, type(other).__name__
+        raise bad_tensor(f"images must be a {wanted} as the noise is, got a {got}")
     return array.to(other.dtype) if hasattr(array, "new_tensor") else array.astype(other.dtype, copy=False)
 
 
@@ -33,6 +46,9 @@ def normal(images: Any, generator: Any) -> Any:
     """Unit normal noise like images."""
     if callable(generator):
         return generator(images)
+    if generator is not None and hasattr(images, "new_tensor") != hasattr(generator, "initial_seed"):
+        kind = "torch" if hasattr(images, "new_tensor") else "numpy"
+        raise BadRequestError(f"generator must be one of {kind}, as the noise is, got {type(generator).__name__}")
     if hasattr(images, "new_tensor"):
         import torch  # pyright: ignore[reportMissingImports]
 

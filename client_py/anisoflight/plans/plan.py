@@ -32,7 +32,7 @@ from ..files import path_of
 from ..start import Start
 from ..subspaces import Coordinates, Subspaces
 from . import hub
-from .numpy_or_torch import cast, copied, exactly, floating, like, normal, without_gradients, working
+from .numpy_or_torch import cast, copied, exactly, floating, like, normal, whole, without_gradients, working
 from .parametrizations import Network
 from .planfile import check, left
 from .storage import Vectors, basis_bytes, basis_of, read_with_basis, write_with_basis
@@ -228,7 +228,8 @@ class Plan:
         if not self.labels and (label == self.label or not self._differs):
             return self
         known = self.labels or self.label
-        raise ValueError(f"label must be one of the plan, {known}, got {label}; make a plan for it, or for all labels")
+        message = f"label must be one of the plan, {known}, got {label}; make a plan for it, or for all labels"
+        raise BadRequestError(message)
 
     @property
     def _differs(self) -> bool:
@@ -241,7 +242,8 @@ class Plan:
     def _numbers(self) -> Mapping[str, Any]:
         """The numbers of a plan of one class."""
         if self.labels:
-            raise ValueError(f"labels must be given, or a class selected by for_label: the plan has {self.labels}")
+            message = f"labels must be given, or a class selected by for_label: the plan has {self.labels}"
+            raise BadRequestError(message)
         return self.file
 
     @property
@@ -281,7 +283,7 @@ class Plan:
         _ = self._numbers
         rows = self.vectors.get(self.label, self.vectors.get(-1))
         if rows is None:
-            raise ValueError(f"label must be one of {sorted(self.vectors)}, got {self.label}, for this basis")
+            raise BadRequestError(f"label must be one of {sorted(self.vectors)}, got {self.label}, for this basis")
         return Subspaces(self.file["family"], rows)
 
     def __call__(
@@ -388,7 +390,7 @@ class Plan:
         if labels is None:
             _ = self._numbers
             return [(None, self)]
-        classes = np.asarray(getattr(labels, "tolist", lambda: labels)()).reshape(-1)
+        classes = np.array(whole(labels), np.int64)
         if len(classes) != count:
             raise BadRequestError(f"labels must be as many as the {count} images, got {len(classes)}")
         distinct = np.unique(classes).tolist()

@@ -30,6 +30,10 @@ def check(file: Any) -> None:
     for name in ("provenance", "info"):
         if not isinstance(file.get(name, {}), dict):
             raise ValueError(f"{name} must be an object, got {str(file[name])[:60]}")
+    for name in ("clip", "temperature"):  # loops obey them
+        _numbers(file.get("provenance", {}), {f"{name}?": (0, _TINY)})
+    if not isinstance(file.get("states", False), bool):
+        raise ValueError(f"states must be true or false, got {file['states']!r}")
     _numbers(family, {"cuts?": (len(family.get("cuts", [])), 1), "k?": (0, 0)}, "i")
     if np.any(np.diff(family.get("cuts", [])) < 1):
         raise ValueError(f"cuts must increase, got {family['cuts']}")

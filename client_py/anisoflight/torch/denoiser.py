@@ -14,6 +14,7 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..errors import BadRequestError, bad_model, bad_tensor
+from ..plans.numpy_or_torch import whole
 from ..plans.parametrizations import Network, ddpm
 from .meaning import meaning, network_of, range_of
 from .trial import Trial, sample_shape, trial_of
@@ -226,7 +227,7 @@ class Denoiser:
         if row_count <= 1 and (rows is not None or _rows_of(empty) != count):
             row_count = max(row_count, _rows_of(empty))
         if row_count > 1:
-            numbers = torch.as_tensor([] if rows is None else rows).cpu().long()
+            numbers = torch.tensor([] if rows is None else whole(rows, "rows"), dtype=torch.long)
             if len(numbers) != count or not ((numbers >= 0) & (numbers < row_count)).all():
                 raise BadRequestError(f"rows must be {count} numbers from 0 to {row_count - 1}, got {numbers.tolist()}")
         if _rows_of(conditions) not in (0, 1, count):

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import copy
+import functools
 import itertools
 import math
 import re
@@ -98,6 +99,7 @@ def few(
     if data is not None:
         if "float" not in str(getattr(data, "dtype", "float")):
             raise bad_tensor(f"data must be floats in the denoiser's units, got {data.dtype}")
+        _check_finite(data)
         labels = _checked(labels, len(data), denoiser.rows)
     trial = denoiser.check(shape, data, labels)
     unit = (max(1.0, trial.size) * min(1.0, 4 * trial.size)) if 0 < trial.size < math.inf else 1.0
@@ -111,8 +113,8 @@ def few(
             )
         ends = levels[-1], levels[0]
     folded = (int(np.prod(axes[:-1])), axes[-1], channels) if axes else (1, 1, channels)
-    if not axes and data is not None and features is None:  # vectors have no edges
-        features = torch.Tensor.clone
+    if math.prod(axes) == 1 and data is not None and features is None:  # vectors have no edges
+        features = functools.partial(torch.flatten, start_dim=1)
     request: dict[str, Any] = {
         "nfe": nfe, "shape": folded, "labels": denoiser.rows, "labelled": labels is not None,
         "images": 0 if data is None else len(data), "seed": seed,
@@ -125,6 +127,8 @@ def few(
     follower = _Follower(denoiser, shape, folded, data, labels, features, trial.seconds_per_evaluation, *scales)
     if features is not None:
         request["features"] = follower.count_features()
+    if taken := sorted(request.keys() & options.keys()):
+        raise BadRequestError(f"{', '.join(taken)} must be left out: the search sets them")
     begun = time.perf_counter()
     with contextlib.ExitStack() as stack, torch.no_grad():
         if client is None:
@@ -155,6 +159,14 @@ def _told(plan: Plan, denoiser: Denoiser) -> str:
         return out
     pipelines = "pipelines that give their network unit noise (DDPMPipeline, DDIMPipeline, Flux's)"
     return f"{out}; {plan.nfe + 1} in {pipelines}: see plan.scheduler(pipe).nfe"
+
+
+def _check_finite(data: Any) -> None:
+    """Refuse data with values that are not finite, by the number of their image."""
+    for begin in range(0, len(data), _ROWS):
+        finite = torch.as_tensor(data[begin : begin + _ROWS]).flatten(1).isfinite().all(1)
+        if not finite.all():
+            raise bad_tensor(f"data must be finite, got other values in image {begin + int(finite.int().argmin())}")
 
 
 def _checked(labels: Any, count: int, rows: int) -> Array | None:

@@ -68,6 +68,16 @@ func (p *Plan) read(file api.Plan) (err error) {
 		return fmt.Errorf("format and version must be %s and %d, got %q and %d", api.PlanFormat, api.PlanVersion,
 			file.Format, file.Version)
 	}
+	if file.Begin != nil {
+		return fmt.Errorf("begin must be left out, got %d: a tail starts from an image, and servers sample and store whole plans",
+			*file.Begin)
+	}
+	for name, value := range map[string]any{"info": file.Info, "provenance": file.Provenance} {
+		switch value.(type) {
+		case string, float64, bool, []any:
+			return fmt.Errorf("%s must be an object, got %v", name, value)
+		}
+	}
 	if (file.Start != nil) != (file.Law != nil) {
 		return fmt.Errorf("start and law, the file start.safetensors in base64, must both be there or neither")
 	}
