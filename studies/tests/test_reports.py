@@ -90,7 +90,7 @@ def _lies_within(values: pd.Series, cell: list[str]) -> bool:
     return all(map(_rounded, (float(values.mean()), float(values.std())), cell))
 
 
-def _images(method: str, nfe: int, dataset: str = imagespage.DATASET) -> pd.DataFrame:
+def _images(method: str, nfe: int, dataset: str = imagespage.AGAIN_TRAINED) -> pd.DataFrame:
     """The distances of the networks of a data set, of the study with images."""
     found = imagespage.rows(ROOT / "studies/docs")
     found = found[(found.dataset == dataset) & (found.method == method) & (found.nfe == nfe)]
@@ -99,29 +99,30 @@ def _images(method: str, nfe: int, dataset: str = imagespage.DATASET) -> pd.Data
 
 def _best(nfe: int, features: str, methods: Iterable[str]) -> pd.Series:
     """The distances of the method with the least mean."""
-    by = {method: _images(method, nfe)[features] for method in methods}
+    by = {method: rows for method in methods if len(rows := _images(method, nfe)[features])}
     assert {len(rows) for rows in by.values()} == {3}
     return min(by.values(), key=lambda rows: rows.mean())
 
 
-PLAIN = (imagespage.ANALYTICAL, *(name for key, name in imagespage.PLAIN.items() if key[0] != "DEIS" and key != (
-    "DPM-Solver++(2M)", imagespage.NOISE)))  # fmt: skip
-"""The plain rivals that are measured on all networks."""
+PLAIN = imagespage.ANALYTICAL, *imagespage.PLAIN.values()
+"""The plain rivals, measured on all networks or on none; at 9 those from the data's law and AFS."""
 
 
 def test_whether_to_use_it_is_what_the_rows_say() -> None:
-    """The distances in README, in order; and at 9 a plain solver that is better by each kind of features."""
+    """The distances in README, in order; at 9 all samplers are as good as converged ones."""
     said = _joined()
     classifier, components = real.FEATURES
     ours, ends = _images(imagespage.FEW, 3), _images(imagespage.CONVERGED, 48)
-    learned, at_5 = _images(imagespage.WEIGHTS, 3), _images(imagespage.FEW, 5)
+    learned, at_5, at_9 = _images(imagespage.WEIGHTS, 3), _images(imagespage.FEW, 5), _images(imagespage.FEW, 9)
     wanted = [
         *(ours[classifier], ends[classifier], _best(3, classifier, PLAIN)),
         *(ours[components], ends[components], _best(3, components, PLAIN)),
         *(learned[classifier], learned[components]),
         *(at_5[classifier], at_5[components], _best(5, classifier, PLAIN), _best(5, components, PLAIN)),
+        *(_best(9, classifier, PLAIN), _best(9, components, PLAIN), at_9[classifier], at_9[components]),
     ]
-    found = re.findall(r"(\d*\.\d+) ± (\d*\.\d+)", said[said.index("**Yes, at 3") : said.index("**No, at 9")])
+    part = said[said.index("**Yes, at 3") : said.index("An earlier search lost 8")]
+    found = re.findall(r"(\d*\.\d+) ± (\d*\.\d+)", part)
     assert len(found) == len(wanted)
     for cell, values in zip(found, wanted, strict=True):
         assert len(values) == 3
@@ -130,9 +131,11 @@ def test_whether_to_use_it_is_what_the_rows_say() -> None:
     sigmas = {imagespage.NOISE: images.NOISE_SIGMAS, imagespage.MATCHED: images.LAW_SIGMAS}
     tried = len(images.RHOS) * (sum(len(sigmas[start]) for start in starts) + 2 * 4)
     assert f"the best of {tried} tuned plain samplers" in said
+    assert all(len(_images(name, nfe)) == 3 for name in PLAIN for nfe in (3, 5))
+    worst = max(_images(f"{imagespage.FEW}{imagespage.AGAIN}{seed}", 5)[classifier].max() for seed in (1, 2))
+    assert f"by other seeds of the search up to {worst:.2f}" in said
     for name in real.FEATURES:
-        assert _best(9, name, PLAIN).mean() < _images(imagespage.FEW, 9)[name].mean()
-        assert _images(imagespage.FEW, 9)[name].mean() < 1.1 * ends[name].mean()
+        assert max(at_9[name].mean(), _best(9, name, PLAIN).mean()) < ends[name].mean()
     rows = diffuserspage.read(ROOT / "studies/docs" / diffuserspage.ROWS)
     rows = rows[rows.network != diffuserspage.EARLY]
     without = (diffuserspage.PAIRED, diffuserspage.WIDE)
@@ -206,16 +209,36 @@ def test_what_results_say_of_letters_is_that_of_the_rows() -> None:
 
 def test_what_results_say_of_few_is_that_of_the_rows() -> None:
     said, found = " ".join(_document("docs/results.md").split()), imagespage.rows(ROOT / "studies/docs")
-    held = re.search(r"(\d) of 9 comparisons hold", imagespage.verdict(found[found.dataset == imagespage.DATASET], 3))
-    assert held is not None
-    assert f"by one standard error, holds in {held[1]} of 9 comparisons" in said
+    held = [
+        re.search(r"(\d) of 9 comparisons hold", imagespage.verdict(found[found.dataset == dataset], 3))
+        for dataset in (imagespage.AGAIN_TRAINED, imagespage.DATASET)
+    ]
+    assert held[0] is not None
+    assert held[1] is not None
+    assert (
+        f"by one standard error, holds in {held[0][1]} of 9 comparisons, of an earlier search in {held[1][1]} of"
+        in said
+    )
+    seeds = [imagespage.FEW, *(f"{imagespage.FEW}{imagespage.AGAIN}{seed}" for seed in (1, 2))]
+    mean = np.mean([_images(seed, 5)["classifier"].mean() for seed in seeds])
+    assert f"Over three seeds of the search it has {_short(float(mean))} at 5" in said
     line = next(x for x in _document("docs/results.md").splitlines() if x.startswith("| converged network |"))
     (ends, *_) = _printed(line, 3)
     for name, cell in zip(real.FEATURES, (ends[:2], ends[2:]), strict=True):
         assert _lies_within(_images(imagespage.CONVERGED, 48)[name], cell)
-    ours, learned = (_images(method, 3)["pca-64"] for method in (imagespage.FEW, imagespage.WEIGHTS))
-    assert (learned < ours).all()
-    assert f"({ours.max():.2f} for {learned[ours.idxmax()]:.2f})" in said
+
+
+STARTS = {
+    "noise": imagespage.NOISE, "noise of a fitted deviation": imagespage.SCALED, "the data's Gaussian": imagespage.MATCHED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", STARTS)
+def test_what_results_say_of_bands_is_that_of_the_rows(label: str) -> None:
+    line = next(x for x in _document("docs/results.md").splitlines() if x.startswith(f"| {label} |"))
+    ways = product((imagespage.FITTED, imagespage.LEARNED), (imagespage.ONE, imagespage.BANDS))
+    for (how, which), cell in zip(ways, _printed(line, 4), strict=True):
+        assert _lies_within(_images(f"{STARTS[label]}, {which}, {how}", 3)["classifier"], cell)
 
 
 def test_what_results_say_of_diffusers_is_that_of_the_rows() -> None:
@@ -315,7 +338,7 @@ def test_where_few_loses_is_what_the_rows_say() -> None:
     rows = product((3, 5, 9), ("few, with data", "few"))
     lost = {key: sum(worse(_torch(key[1], key[0]), _torch(diffuserspage.BEST, key[0]))) for key in rows}
     assert [sum(lost[nfe, s] for nfe in (3, 5, 9)) for s in ("few, with data", "few")] == [2, 6]
-    assert worse(_images(imagespage.FEW, 3), _images(imagespage.WEIGHTS, 3)) == [0, 3]
+    assert worse(_images(imagespage.FEW, 3), _images(imagespage.WEIGHTS, 3)) == [0, 1]
 
 
 def _joined() -> str:
