@@ -229,8 +229,10 @@ def test_what_results_say_of_few_is_that_of_the_rows() -> None:
 
 
 STARTS = {
-    "noise": imagespage.NOISE, "noise of a fitted deviation": imagespage.SCALED, "the data's Gaussian": imagespage.MATCHED,
-}  # fmt: skip
+    "noise": imagespage.NOISE,
+    "noise of a fitted deviation": imagespage.SCALED,
+    "the data's Gaussian": imagespage.MATCHED,
+}
 
 
 @pytest.mark.parametrize("label", STARTS)
