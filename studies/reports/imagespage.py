@@ -34,15 +34,15 @@ COEFFICIENTS = (
 """Samplers of coefficients: of a start, with one set or by bands, fitted or then learned."""
 RIVALS = (*PLAIN.values(), ANALYTICAL, SHORTEST, LEVELS, WEIGHTS)
 ABOUT = {
+    AGAIN_TRAINED: "The same images and recipe; other weights, as the networks were trained on another machine. The "
+    "search of commit c891f58e, which has analytical first steps (AFS) and fits from noise among its candidates, and "
+    "was changed after letters (below); rivals tuned again, judging seeds that nothing used before. The samplers of "
+    "coefficients and the agreement of score and judges are of these networks.",
     DATASET: "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters, trained on 400,000 images by "
     "EDM's loss. While the search was built, samples of plain solvers on network 1 were judged, of other seeds; they "
     "told to try the best ones with other ρ. Networks 2 and 3 were run once, with the search of commit 54476c07. There "
     "`few` at 3 on network 3 lost by components, 2.55 for 1.65 of learned weights: two fits were alike by the samples "
     "of the race, and only the first of them was judged on others. Both are since; no row is of that.",
-    AGAIN_TRAINED: "The same images and recipe; other weights, as the networks were trained on another machine. The "
-    "search of commit c891f58e, which has analytical first steps (AFS) and fits from noise among its candidates, and "
-    "was changed after letters (below); rivals tuned again, judging seeds that nothing used before. The samplers of "
-    "coefficients and the agreement of score and judges are of these networks.",
     "glyphs16": "Letters of eleven scripts at 16×16, in classes by script; networks like the others, trained on "
     "200,000 images (`python -m studies.blind`). Nothing was tuned on them; run once, with the search of commit "
     "1261d5fd, at 3 and 5 and against four rivals. An analytical first step (AFS) beat it, and the converged network "
@@ -209,7 +209,8 @@ def write(docs: Path) -> Path:
     )
     page.heading("The aim")
     page.text(AIM)
-    for dataset, found in everything.groupby("dataset", sort=False):
+    sections = sorted(everything.groupby("dataset", sort=False), key=lambda one: [*ABOUT, one[0]].index(one[0]))
+    for dataset, found in sections:
         networks = found["network"].nunique()
         page.heading(f"What came out: {dataset}")
         page.text(f"{ABOUT.get(str(dataset), '')} Networks: {networks}.", verdict(found, 3))
@@ -237,7 +238,7 @@ def write(docs: Path) -> Path:
         _agreement(page, found[found["method"] == AGREEMENT])
     page.heading("How rivals are tuned and judged")
     page.text(METHOD)
-    for dataset, found in everything.groupby("dataset", sort=False):
+    for dataset, found in sections:
         page.text(f"What rows of {dataset} were tuned to, one choice if all networks had the same:")
         page.table(choices(found))
     page.numbers(everything[["dataset", "network", "method", "nfe", "choice", *FEATURES]], "rows")
