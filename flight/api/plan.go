@@ -207,8 +207,8 @@ type Plan struct {
 	History  int    `json:"history"` // number of evaluations to keep
 	// Start describes the law that sampling starts from, x = μ + (Σ + Σ_j Init_j² P_j)^½ ξ. It is absent for noise.
 	Start *StartInfo `json:"start,omitempty"`
-	// Begin is the step of a whole plan at which this one begins, from an image with noise: a tail, which a client follows.
-	// A server refuses it.
+	// Begin is the step of a whole plan at which this one begins, from an image with noise: a tail, which a client
+	// follows. A server refuses it.
 	Begin *int `json:"begin,omitempty"`
 	// States is true if the history holds each evaluation followed by its input x: E_0, its x, E_1, its x, …
 	States bool `json:"states,omitempty"`

@@ -29,7 +29,7 @@ const (
 	maxFits = 2
 	// refined is the number of plain candidates, the best of the first round, that are tried on the other rules, too, and
 	// refinedAnalytical that of the best with an analytical first step.
-	refined = 4
+	refined           = 4
 	refinedAnalytical = 2
 	// fitTrajectories is the number of trajectories of a fit if memory allows, and minFitTrajectories the least that is
 	// useful. With bands, 128 were no better.

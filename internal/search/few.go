@@ -304,7 +304,8 @@ func (f *fewStepSearch) evaluations() (fixed, raced int) {
 	candidates := 0
 	if f.Levels == nil {
 		each = 1
-		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + 1 + (refined+refinedAnalytical)*(len(rules)-1)
+		candidates += matchedHalvings - firstMatched + 1 + levelHalvings + maxFits + 1
+		candidates += (refined + refinedAnalytical) * (len(rules) - 1)
 		statistics = statisticsEvaluations + 2*f.fitSamples()*(2*fineSteps+(maxFits+1)*n*(n+1)/2+4*(n-1))
 	}
 	candidates += len(f.Solvers) * each * (levelHalvings + analyticalHalvings + matchedHalvings - firstMatched + 1)

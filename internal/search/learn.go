@@ -37,10 +37,10 @@ const (
 	farOff = 4
 )
 
-// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data, and
-// of the best from noise, of a fitted deviation if there is any, the better one first; then, if a fit is still better
-// than what was learned, from its coefficients. It ends if what it learned is the best of all. It measures what it
-// learns. If nothing was fitted, or the samples are not finite, it returns none.
+// learn learns from ranked candidates: from DPM-Solver++(2M) on the levels of the best fit from the law of the data,
+// and of the best from noise, of a fitted deviation if there is any, the better one first; then, if a fit is still
+// better than what was learned, from its coefficients. It ends if what it learned is the best of all. It measures what
+// it learns. If nothing was fitted, or the samples are not finite, it returns none.
 func (s *searcher) learn(ranked []*Candidate, share int, measure func(*Candidate) error) (out []*Candidate, err error) {
 	s.Progress.Begin("learn", share, s.allowed)
 	fits := slices.DeleteFunc(slices.Clone(ranked), func(c *Candidate) bool { return c.fit == nil })

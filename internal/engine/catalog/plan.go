@@ -69,8 +69,8 @@ func (p *Plan) read(file api.Plan) (err error) {
 			file.Format, file.Version)
 	}
 	if file.Begin != nil {
-		return fmt.Errorf("begin must be left out, got %d: a tail starts from an image, and servers sample and store whole plans",
-			*file.Begin)
+		return fmt.Errorf("begin must be left out, got %d: a tail starts from an image, "+
+			"and servers sample and store whole plans", *file.Begin)
 	}
 	for name, value := range map[string]any{"info": file.Info, "provenance": file.Provenance} {
 		switch value.(type) {

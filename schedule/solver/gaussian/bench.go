@@ -37,8 +37,8 @@ type Band struct {
 }
 
 // Bench returns the distance of a plan, without churn, whose subspaces are those of a basis. It returns a *solver.Error
-// for a basis that Bands refuses, a plan of another J, with coefficients by coordinate or states in its history, and data
-// without variance.
+// for a basis that Bands refuses, a plan of another J, with coefficients by coordinate or states in its history, and
+// data without variance.
 func (s *Spectrum) Bench(b *basis.Basis, p *solver.Plan) (*Report, error) {
 	bands, err := s.Bands(b)
 	if err != nil {
