@@ -77,9 +77,8 @@ class Scheduler(SchedulerMixin, ConfigMixin):  # pyright: ignore[reportGeneralTy
         )
         self.plans = {plan.steps: plan for plan in found}
         self.network, _, _ = network_of(network)
-        if "alphas_cumprod" in network:
-            _check_range(found, range_of(network)[1])
         if table := network.get("alphas_cumprod"):
+            _check_range(found, range_of(network)[1])
             self.alphas_cumprod = torch.tensor(table, dtype=torch.float32)
         self.num_inference_steps: int | None = None
         self._labels: list[int] | None = None
@@ -433,8 +432,7 @@ class _Times(torch.Tensor):
 def _check_range(plans: Sequence[Plan], highest: float) -> None:
     """Refuse plans above the noise levels of a network's table: beyond it all levels have one time."""
     for plan in plans:
-        parts = [plan.for_label(label) for label in plan.labels] or [plan]
-        level = max(float(part.evaluations[0].sigmas.max()) for part in parts)
+        level = stages_of(plan.divided(plan.labels or None, len(plan.labels)))[0].sigmas.max()
         if level > 1.01 * highest:
             raise BadRequestError(
                 f"plans must begin within the noise levels of the pipeline's network, up to {highest:.4g}, got one "

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAME, ROWS = "images", "images-rows.jsonl"
 DATASET, AGAIN_TRAINED = "cifar10-16", "cifar10-16, trained again"
+"""Sections of the page: a data set, and after a comma what differs."""
 NETWORKS = tuple(f"cifar10-16-edm-s{seed}" for seed in (1, 2, 3))
 FEATURES = ("classifier", "pca-64", "edges")
 NFE = (3, 5, 9)
@@ -34,10 +35,10 @@ COEFFICIENTS = (
 """Samplers of coefficients: of a start, with one set or by bands, fitted or then learned."""
 RIVALS = (*PLAIN.values(), ANALYTICAL, SHORTEST, LEVELS, WEIGHTS)
 ABOUT = {
-    AGAIN_TRAINED: "The same images and recipe; other weights, as the networks were trained on another machine. The "
-    "search of commit c891f58e, which has analytical first steps (AFS) and fits from noise among its candidates, and "
-    "was changed after letters (below); rivals tuned again, judging seeds that nothing used before. The samplers of "
-    "coefficients and the agreement of score and judges are of these networks.",
+    AGAIN_TRAINED: "CIFAR-10 at 16×16, re-encoded as JPEG; networks trained by the recipe of the next section, whose "
+    "weights were gone. The search of commit c891f58e, which has analytical first steps (AFS) and fits from noise "
+    "among its candidates, and was changed after letters (below); rivals tuned again, judging seeds that nothing used "
+    "before. The samplers of coefficients and the agreement of score and judges are of these networks.",
     DATASET: "CIFAR-10 at 16×16, re-encoded as JPEG; networks of 329,075 parameters, trained on 400,000 images by "
     "EDM's loss. While the search was built, samples of plain solvers on network 1 were judged, of other seeds; they "
     "told to try the best ones with other ρ. Networks 2 and 3 were run once, with the search of commit 54476c07. There "
