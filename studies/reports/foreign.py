@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 
 HIGHEST = 80.0
 SIGMAS, RHOS = (80, 40, 20, 10), (7, 4, 3)
-SAME, OTHER, COUNT = 10_000_000, 11_000_000, 256
-"""First seeds of the samples that are judged and of the converged ones that they are compared with; their number."""
+SAME, OTHER, COUNT = 32_000_000, 33_000_000, 512
+"""First seeds of the samples that are judged and of the converged ones that they are compared with; their number. The
+rows of the earlier run have 10,000,000, 11,000,000 and 256.
+"""
 CONVERGED = 48
 """Steps of converged samples, by iPNDM-4 on EDM's levels."""
 FIRST, LAST, FINALISTS = 24, 96, 6
@@ -208,7 +210,8 @@ def run(args: argparse.Namespace) -> None:
             (page.SHORTEST, page.LEVELS, page.WEIGHTS),
         ):
             for name, nfe, method in product(args.networks, args.nfe, wave):
-                key = {"network": name, "method": method, "nfe": 0 if method == page.CONVERGED else nfe}
+                steps = 0 if method == page.CONVERGED else nfe
+                key = {"run": page.RUN, "network": name, "method": method, "nfe": steps}
                 if method not in args.rows or key in cells:
                     continue
                 if name not in studies:

@@ -18,21 +18,30 @@ NETWORKS = {
     "hsc_LogNet64": "LogNet 64", "ZTF_ScoreNet64": "ZTF 64", "lsst_ScoreNet60": "LSST 60",
     "quasar_lens72": "quasars 72",
 }  # fmt: skip
+RUN = "30 November"
+"""The run that is measured now. The rows of the one before have no name of a run."""
 SEEN = "hsc_ScoreNet32", "hsc_ScoreNet64", "ZTF_ScoreNet32", "ZTF_ScoreNet64", "hsc_LogNet32"
 """Networks that were looked at while the search was built."""
 NFE = 3, 5, 9
 CONVERGED, FEW, PLAIN, ANALYTICAL = "converged", "few", "plain solvers", "AFS"
 SHORTEST, LEVELS, WEIGHTS = "levels, after GITS", "learned levels, after LD3", "learned weights, after S4S"
 RIVALS = PLAIN, ANALYTICAL, SHORTEST, LEVELS, WEIGHTS
-SQUARES, COMPONENTS, EDGES = "squared error", "components", "edges"
+SQUARES, COMPONENTS, EDGES, SCORE = "squared error", "components", "edges", "score"
 MEASURES = SQUARES, COMPONENTS, EDGES
 
 
-def rows(docs: Path) -> pd.DataFrame:
-    """All rows: the squared errors' mean is the measure of that name."""
+def rows(docs: Path, run: str | None = RUN) -> pd.DataFrame:
+    """The rows of a run; None is the one before. The mean of the squared errors, and the geometric mean of it and their
+    own geometric mean, are measures.
+    """
     found = kept_rows(docs / ROWS)
-    if len(found):
-        found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
+    if not len(found):
+        return found
+    runs = found.get("run", pd.Series(np.nan, found.index))
+    found = found[runs.isna() if run is None else runs == run].drop(columns="run", errors="ignore")
+    found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
+    logs = [float(np.mean(np.log(np.maximum(squares, 1e-300)))) for squares in found["squares"]]
+    found[SCORE] = np.sqrt(found[SQUARES] * np.exp(logs))
     return found
 
 
@@ -45,7 +54,7 @@ def ratios(found: pd.DataFrame) -> pd.DataFrame:
         if FEW not in by.index or PLAIN not in measured:
             continue
         row: dict[str, Any] = {"network": network, "nfe": nfe, "rivals": len(measured)}
-        for measure in MEASURES:
+        for measure in (*MEASURES, SCORE):
             strongest = by.loc[measured, measure].astype(float)
             row[measure] = float(by.loc[FEW, measure]) / strongest.min()
             row[f"{measure}, rival"] = strongest.idxmin()
@@ -65,7 +74,7 @@ def _error(one: Any, other: Any) -> float:
 
 def write(docs: Path) -> Path:
     """Write the page."""
-    page, found = Page(docs, NAME, "Networks that others trained"), rows(docs)
+    page, now, before = Page(docs, NAME, "Networks that others trained"), rows(docs), rows(docs, None)
     page.text(
         "`few` without options on score networks of galaxies (galaxygrad 0.2.1, arXiv 2401.07313), without data, "
         "against rivals that are tuned on seeds of their own: the best of 48 plain solvers (iPNDM-4, UniPC, "
@@ -73,60 +82,71 @@ def write(docs: Path) -> Path:
         "path after GITS (12), learned levels after LD3 (2) and learned levels and weights after S4S (2), which learn "
         "with 20,000 evaluations from each start. Choosing sees squared errors alone.",
         "Judges: the mean squared error to converged samples from the same noise, and Fréchet distances to converged "
-        "samples of other noise, by 40 principal components and by edges, of 256 samples each. Every number is that of "
-        "`few` over the best rival by the same measure: the rivals may be three. The networks were trained by others; "
-        f"{', '.join(NETWORKS[name] for name in SEEN)} were looked at while the search was built, the others once.",
+        "samples of other noise, by 40 principal components and by edges, of 512 samples each. Every number is that of "
+        "`few` over the best rival by the same measure: the rivals may be three. *Score*, which no aim is about, is "
+        "the geometric mean of the mean and of the errors' geometric mean, by which `few` chooses; rivals are tuned by "
+        "the mean alone. Few bright images decide the mean of the networks of ZTF, whose values have heavy tails.",
+        f"The networks were trained by others; {', '.join(NETWORKS[name] for name in SEEN)} were looked at while the "
+        "search was built. The others were measured once before, with an earlier search, and nothing was changed for "
+        "them.",
     )  # fmt: skip
-    page.text(
-        "A first run, of an earlier state and on a machine that other work shared, which cuts the default budget, is "
-        "in foreign-first.jsonl, with other seeds. By squared error `few` had .45, .18 and .45 of the better of plain "
-        "solvers and AFS on HSC 32 at 3, 5 and 9, .60, .46 and .31 on LogNet 32, but 2.72, 4.69 and 2.18 on ZTF 32 and "
-        "3.03, 2.42 and 1.71 on ZTF 64, whose values have heavy tails: few bright images decide the error. It told to "
-        "try ρ = 4, which UniPC needs there."
-    )
     page.heading("Aims")
     page.items([
         "Aim 1: at most 1.0 in every measure on at least 22 of the 24 pairs of networks and evaluations.",
         "Aim 2: a mean of the squared errors' ratios of at most .6 at 3 evaluations.",
     ])  # fmt: skip
-    table = ratios(found) if len(found) else pd.DataFrame()
-    if len(table):
-        page.heading("What came out")
-        won = (table[list(MEASURES)] <= 1.0).all(axis=1)
-        mean = table[table["nfe"] == 3][SQUARES].mean()
-        complete = int((table["rivals"] == len(RIVALS)).sum())
-        unseen = ~table["network"].isin(SEEN)
-        page.items([
-            (
-                f"Aim 1: {int(won.sum())} of {len(table)} pairs, of {len(NETWORKS) * len(NFE)}; on networks that "
-                f"building did not see {int(won[unseen].sum())} of {int(unseen.sum())}. "
-                f"All five rivals are measured on {complete} of them."
-            ),
-            (
-                f"By squared error alone it has at most 1.0 on {int((table[SQUARES] <= 1).sum())} pairs. By a Fréchet "
-                f"distance the converged samples themselves have more than 1.0 of the best rival's on "
-                f"{sum(max(floors) > 1 for floors in _floors(found, table))} pairs."
-            ),
-            f"Aim 2: a mean of {mean:.2f} at 3.",
-        ])  # fmt: skip
-        shown = pd.DataFrame({
-            "network": [NETWORKS[name] for name in table["network"]], "evaluations": table["nfe"],
-            SQUARES: [f"{one:.2f} ± {error:.2f}" for one, error in zip(table[SQUARES], table["error"], strict=True)],
-            COMPONENTS: [f"{value:.2f}" for value in table[COMPONENTS]],
-            EDGES: [f"{value:.2f}" for value in table[EDGES]],
-            "converged": [", ".join(f"{value:.2f}" for value in floors) for floors in _floors(found, table)],
-            "best rivals": _best(table),
-            "rivals": table["rivals"], "search": [f"{value:.0f} s" for value in table["seconds"]],
-            "chosen": table["choice"],
-        })  # fmt: skip
-        page.table(shown)
+    if len(now):
+        _section(page, "What came out", now)
+    if len(before):
+        _section(page, "With an earlier search", before)
         page.text(
-            "± is one standard error over the 256 samples. *Converged* are the Fréchet distances of the converged "
-            "samples over the best rival's: what no sampler is expected to beat. *Rivals* is the number that were "
-            "measured, of five."
+            "This was of 29 November, without analytical first steps and samplers tried with other ρ, of 256 samples "
+            "and other judging seeds. A run before it, of an earlier state and on a machine that other work shared, "
+            "which cuts the default budget, is in foreign-first.jsonl. By squared error `few` had .45, .18 and .45 of "
+            "the better of plain solvers and AFS on HSC 32 at 3, 5 and 9, .60, .46 and .31 on LogNet 32, but 2.72, "
+            "4.69 and 2.18 on ZTF 32 and 3.03, 2.42 and 1.71 on ZTF 64. It told to try ρ = 4, which UniPC needs there."
         )
-        page.numbers(found.drop(columns="squares"), "rows")
+        page.numbers(before.drop(columns=["squares", SCORE]), "before")
+    if len(now):
+        page.numbers(now.drop(columns="squares"), "rows")
     return page.write()
+
+
+def _section(page: Page, heading: str, found: pd.DataFrame) -> None:
+    """What came out of a run."""
+    table = ratios(found)
+    page.heading(heading)
+    won = (table[list(MEASURES)] <= 1.0).all(axis=1)
+    mean = table[table["nfe"] == 3][SQUARES].mean()
+    complete = int((table["rivals"] == len(RIVALS)).sum())
+    unseen = ~table["network"].isin(SEEN)
+    page.items([
+        (
+            f"Aim 1: {int(won.sum())} of {len(table)} pairs, of {len(NETWORKS) * len(NFE)}; on networks that "
+            f"building did not see {int(won[unseen].sum())} of {int(unseen.sum())}. "
+            f"All five rivals are measured on {complete} of them."
+        ),
+        (
+            f"By squared error alone it has at most 1.0 on {int((table[SQUARES] <= 1).sum())} pairs, by the score on "
+            f"{int((table[SCORE] <= 1).sum())}. By a Fréchet distance the converged samples themselves have more than "
+            f"1.0 of the best rival's on {sum(max(floors) > 1 for floors in _floors(found, table))} pairs."
+        ),
+        f"Aim 2: a mean of {mean:.2f} at 3.",
+    ])  # fmt: skip
+    shown = pd.DataFrame({
+        "network": [NETWORKS[name] for name in table["network"]], "evaluations": table["nfe"],
+        SQUARES: [f"{one:.2f} ± {error:.2f}" for one, error in zip(table[SQUARES], table["error"], strict=True)],
+        **{name: [f"{value:.2f}" for value in table[name]] for name in (COMPONENTS, EDGES, SCORE)},
+        "converged": [", ".join(f"{value:.2f}" for value in floors) for floors in _floors(found, table)],
+        "best rivals": _best(table),
+        "rivals": table["rivals"], "search": [f"{value:.0f} s" for value in table["seconds"]],
+        "chosen": table["choice"],
+    })  # fmt: skip
+    page.table(shown)
+    page.text(
+        "± is one standard error over the samples. *Converged* are the Fréchet distances of the converged samples over "
+        "the best rival's: what no sampler is expected to beat. *Rivals* is the number that were measured, of five."
+    )
 
 
 def _floors(found: pd.DataFrame, table: pd.DataFrame) -> list[list[float]]:
