@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
     with anisoflight.serve(data=args.data) as client:
         studies = rivals.studies_of(client, args, cells, SPENDS.__getitem__)
         for nfe, method, study in product(args.nfe, args.rows, studies):
-            began, steps = time.monotonic(), CONVERGED if method == page.CONVERGED else nfe
+            began, steps = time.monotonic(), args.converged if method == page.CONVERGED else nfe
             key = {
                 "dataset": args.section or args.dataset,
                 "network": study.network.model,
@@ -166,6 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="+", default=rows, choices=rows, metavar="NAME",
                         help=f"of {'; '.join(rows)} (default all)")  # fmt: skip
     parser.add_argument("--count", type=int, default=COUNT, help="samples of a block (default %(default)s)")
+    parser.add_argument("--converged", type=int, default=CONVERGED, metavar="STEPS",
+                        help="of the converged row (default %(default)s)")  # fmt: skip
     args = parser.parse_args(arguments)
     warnings.simplefilter("ignore", anisoflight.AnisoflightWarning)  # of orders and steps that are chosen here
     for seed in args.train or ():

@@ -17,6 +17,7 @@ def test_the_page_compares_with_the_best_rival_by_each_measure(tmp_path: Path) -
         {
             "key": json.dumps({"method": method, "network": "hsc_LogNet64", "nfe": nfe, "run": page.RUN}),
             "squares": squares, page.COMPONENTS: components, page.EDGES: edges, "seconds": 7.0, "choice": method,
+            "tuning": 2000 * nfe,
         }
         for method, (nfe, squares, components, edges) in made.items()
     ]  # fmt: skip
@@ -25,4 +26,6 @@ def test_the_page_compares_with_the_best_rival_by_each_measure(tmp_path: Path) -
     assert table[[page.SQUARES, page.COMPONENTS, page.EDGES]].to_numpy().tolist() == [[0.5, 0.5, 1.5]]
     text = page.write(tmp_path).read_text()
     assert "Aim 1: 0 of 1 pairs, of 24; on networks that building did not see 0 of 1." in text
-    assert "| LogNet 64 | 3 | 0.50 ± 0.12 | 0.50 | 1.50 | 0.47 | 0.25, 0.25 | AFS / plain solvers | 2 | 7 s | few |" in text
+    assert "| LogNet 64 | 3 | 0.50 ± 0.12 | 0.50 | 1.50 | 0.47 | 0.25, 0.25 | AFS / plain solvers |" in text
+    assert "| AFS / plain solvers | 2 | 7 s | 6 / 6 | few |" in text
+    assert "| plain solvers | 0.40 | 1 of 1 |\n| AFS | 0.50 | 1 of 1 |" in text

@@ -56,7 +56,7 @@ def test_the_aim_is_within_one_standard_error_of_every_rival(
 
 def test_what_is_not_measured_decides_nothing(tmp_path: Path) -> None:
     found = page.rows(_rows(tmp_path, {}, networks=2))
-    assert page.verdict(found, 3) == "**Not measured yet**: 9 of 9 comparisons hold, as far as rows are there."
+    assert page.verdict(found, 3) == "**Held so far**: 9 of 9 comparisons hold, as far as rows are there."
     text = page.write(tmp_path).read_text(encoding="utf-8")
     assert "| few | **1.50 ± 0.71** | **1.50 ± 0.71** | **1.50 ± 0.71** |" in text
     assert text.count("| converged network | not measured |") == text.count("| real images | not measured |") == 3
