@@ -239,6 +239,22 @@ def test_a_function_of_numpy() -> None:
     assert (got.dtype, got[:, 0, 0].tolist()) == (torch.float32, [1.0, 0.5])
 
 
+def test_a_function_of_numpy_may_return_what_converts_to_an_array(recwarn: pytest.WarningsRecorder) -> None:
+    class Fixed:
+        """Like an array of JAX: no subclass of numpy's, and read-only."""
+
+        def __init__(self, values: np.ndarray) -> None:
+            self._values = values
+            self._values.flags.writeable = False
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+            return self._values.copy() if copy else self._values
+
+    denoise = Denoiser(lambda x, sigma: Fixed(x / 2), "denoiser", dtype=np.float32)
+    assert denoise(torch.ones(2, 1, 3), 1.0).tolist() == [[[0.5] * 3]] * 2
+    assert not [one for one in recwarn if "not writable" in str(one.message)]
+
+
 @torch.no_grad()
 def test_a_network_in_bfloat16() -> None:
     module = torch.nn.Conv1d(2, 2, 1).bfloat16()

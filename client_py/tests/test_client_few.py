@@ -52,7 +52,9 @@ def test_it_prints_its_worth_and_its_evaluations(found: tuple[Plan, list[str]]) 
     assert evaluations == f"few: 3 evaluations in {plan.steps} steps"
     assert all(re.fullmatch(r"about \d+ evaluations of the network", line) for line in cost)  # none if it was short
     assert summary.startswith(f"{chosen['solver']} from sigma {chosen['sigma_max']:.4g} ({chosen['start']} start")
-    compared = "its Fréchet distance on 64 samples" if "dataset" in plan.provenance else "its squared error on"
+    compared = "its Fréchet distance on 64 samples"
+    if "dataset" not in plan.provenance:
+        compared = f"its error, {report['mean_ratio']:.3g} ± {report['mean_ratio_stderr']:.1g} times its mean squared"
     if chosen == against:
         assert "no try is clearly better" in summary
     else:

@@ -8,12 +8,13 @@ func (f *Few) Summarize() {
 		return fmt.Sprintf("%s from sigma %.4g (%s start, %s)", q.Solver, q.SigmaMax, q.Start, q.Levels)
 	}
 	chosen, plain := describe(f.Chosen), describe(f.Against)
-	measure, held := "Fréchet distance", "samples"
+	ratio := fmt.Sprintf("%.3g ± %.1g times its Fréchet distance on %d samples", f.Ratio, f.RatioStderr, f.Samples)
 	if f.Paired {
-		measure, held = "squared error", "latents"
+		ratio = fmt.Sprintf("%.3g ± %.1g times its error, %.3g ± %.1g times its mean squared error, on %d latents",
+			f.Ratio, f.RatioStderr, f.MeanRatio, f.MeanRatioStderr, f.Samples)
 	}
+	ratio += " held back"
 	f.Summary = fmt.Sprintf("%s, %d evaluations: ", chosen, f.Chosen.NFE)
-	ratio := fmt.Sprintf("%.3g ± %.1g times its %s on %d %s held back", f.Ratio, f.RatioStderr, measure, f.Samples, held)
 	switch {
 	case f.Stopped && f.Chosen.Held == nil:
 		f.Summary += "the best when the search was stopped, and not judged"
@@ -49,7 +50,10 @@ type Few struct {
 	// its jackknife error. It is 1 if the two are the same.
 	Ratio       float64 `json:"ratio"`
 	RatioStderr float64 `json:"ratio_stderr"`
-	Summary     string  `json:"summary"` // compares the choice with Against, in a sentence
+	// MeanRatio is, without images, the ratio of the mean squared errors alone. Few latents of large values may decide it.
+	MeanRatio       float64 `json:"mean_ratio,omitempty"`
+	MeanRatioStderr float64 `json:"mean_ratio_stderr,omitempty"`
+	Summary         string  `json:"summary"` // compares the choice with Against, in a sentence
 	// Seconds is the duration of each part of the search, on the server that made it.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 }

@@ -11,6 +11,9 @@ import (
 // LevelWithin is levelWithin.
 var LevelWithin = levelWithin
 
+// PairedGain is pairedGain.
+var PairedGain = pairedGain
+
 // Learned returns the coefficients that are learned for a network from noise, before its last step is fitted in bands.
 func Learned(ctx context.Context, network sampler.Ensemble, set Settings, rows int) (k solver.Coefficients, err error) {
 	f := &pairedSearch{searcher: newSearcher(network, set), latents: rows}

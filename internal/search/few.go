@@ -187,8 +187,12 @@ type FewResult struct {
 	HeldOut int  // the number of samples, or latents, that nothing was chosen by
 }
 
-// Gain is the ratio of two samplers' scores on the same held-out latents.
-type Gain struct{ Change, Stderr float64 } // ln of it, with its jackknife error
+// Gain is the ratio of two samplers' scores on the same held-out latents: ln of it, with its jackknife error. Mean is
+// that of the mean squared errors of Paired.
+type Gain struct {
+	Change, Stderr float64
+	Mean           *Gain
+}
 
 // Clear reports whether the logarithm of the ratio is negative by its standard error. Where two samplers are alike,
 // either choice does.

@@ -426,8 +426,8 @@ func TestFewStartsFromNoise(t *testing.T) {
 // TestFewDoubtsASmallGain: less than a standard error is not clear, a gain that is the same in all parts is.
 func TestFewDoubtsASmallGain(t *testing.T) {
 	for gain, want := range map[Gain]bool{
-		{-0.1, 0.08}: true, {-0.1, 0}: true,
-		{-0.1, 0.12}: false, {0.1, 0}: false, {}: false, {math.NaN(), 0.1}: false,
+		{-0.1, 0.08, nil}: true, {-0.1, 0, nil}: true,
+		{-0.1, 0.12, nil}: false, {0.1, 0, nil}: false, {}: false, {math.NaN(), 0.1, nil}: false,
 	} {
 		if got := gain.Clear(); got != want {
 			t.Errorf("%+v is clear: %v", gain, got)

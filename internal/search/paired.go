@@ -367,13 +367,16 @@ func (f *pairedSearch) gain(c, other *Candidate) Gain { return pairedGain(c.squa
 // sum of the influences of the latents.
 func pairedGain(squares, others []float64) (g Gain) {
 	n := min(len(squares), len(others))
-	influences := make([]float64, n)
+	ofMean, influences := make([]float64, n), make([]float64, n)
 	mean, other := stat.Mean(squares[:n], nil), stat.Mean(others[:n], nil)
 	for i := range influences {
-		influences[i] = (squares[i]/mean - others[i]/other + math.Log(squares[i]/others[i])) / 2
+		ofMean[i] = squares[i]/mean - others[i]/other
+		influences[i] = (ofMean[i] + math.Log(squares[i]/others[i])) / 2
 	}
+	g.Mean = &Gain{Change: math.Log(mean / other)}
+	_, g.Mean.Stderr = passes.MeanStderr(ofMean)
 	g.Change, g.Stderr = passes.MeanStderr(influences)
-	g.Change += math.Log(mean/other) / 2
+	g.Change += g.Mean.Change / 2
 	return g
 }
 

@@ -42,6 +42,21 @@ func TestPairedSearchGains(t *testing.T) {
 	}
 }
 
+// One large error decides the mean of the squares, and the score half as much. Each has an error of its own.
+func TestPairedGainKeepsTheMean(t *testing.T) {
+	g := search.PairedGain([]float64{1, 3}, []float64{4, 4})
+	for name, c := range map[string]struct{ got, want float64 }{
+		"mean":            {g.Mean.Change, math.Log(0.5)},
+		"error of mean":   {g.Mean.Stderr, 0.5},
+		"change":          {g.Change, math.Log(0.5*math.Sqrt(3)/4) / 2},
+		"error of change": {g.Stderr, (1 + math.Log(3)) / 4},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s is %g, want %g", name, c.got, c.want)
+		}
+	}
+}
+
 // counting counts the evaluations of an ensemble, and leaves after some.
 type counting struct {
 	sampler.Ensemble

@@ -118,7 +118,7 @@ func TestAllLatentsDecideWithinAFamily(t *testing.T) {
 			return nil
 		}, func(c, other *Candidate) Gain {
 			change := math.Log(scores[c] / scores[other])
-			return Gain{change, 0.05}
+			return Gain{Change: change, Stderr: 0.05}
 		})
 		if err != nil {
 			t.Fatal(err)

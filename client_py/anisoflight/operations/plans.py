@@ -39,9 +39,9 @@ class Plans(Schedules):
         server. `anisoflight.torch.few` is the same search for a network that stays in torch.
 
         Without a data set, solvers on several noise levels, and coefficients that are fitted to the network's
-        trajectories or learned through it, are compared by the squared error of their samples to converged ones from
-        the same noise. With `dataset` they are compared by Fréchet distances to its images, and may start from their
-        normal law.
+        trajectories or learned through it, are compared by the squared errors of their samples to converged ones from
+        the same noise: by the geometric mean of these errors' mean and geometric mean. With `dataset` they are compared
+        by Fréchet distances to its images, and may start from their normal law.
 
         `budget` is a number of evaluations, or seconds as "90 s". By default it is what the search takes, without a
         data set at most about a minute, or 4000 evaluations. Levels and coefficients are learned if it suffices:

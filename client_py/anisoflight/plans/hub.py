@@ -93,7 +93,7 @@ def card(plan: Plan, name: str) -> str:
     rows |= {"x_0": f"clipped to ±{plan.clip:g}"} if plan.clip is not None else {}
     rows |= {"temperature of the noise": f"{plan.temperature:g}"} if plan.temperature != 1 else {}
     if info.get("ratio_stderr") and all(name in info for name in ("ratio", "against", "samples")):
-        measure = "squared error to converged samples" if info.get("paired") else "Fréchet distance to the data"
+        measure = "error to converged samples" if info.get("paired") else "Fréchet distance to the data"
         against = f"{info['against']['solver']} from σ = {info['against']['sigma_max']:.4g}"
         ratio = f"{info['ratio']:.3g} ± {info['ratio_stderr']:.1g}"
         rows["gain"] = f"{ratio} times the {measure} of the best simpler plain sampler, {against}"

@@ -324,7 +324,10 @@ class Denoiser:
         if self._arrays:
             inputs = [one.detach().cpu().numpy() for one in inputs]
             cond = _mapped(lambda one: one.detach().cpu().numpy(), cond)
-        return _tensor(self._network(*inputs, **cond), z)
+        output = self._network(*inputs, **cond)
+        if self._arrays and hasattr(output, "__array__"):  # also JAX's
+            output = np.array(output)
+        return _tensor(output, z)
 
     def _named(self, cond: Any) -> dict[str, Any]:
         """Conditions by keyword, as tensors with rows."""

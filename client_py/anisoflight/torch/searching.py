@@ -63,8 +63,9 @@ def few(
     `denoiser.shape`. Samples are drawn under the denoiser's conditions.
 
     Without `data`, solvers on several noise levels, and coefficients that are fitted to the denoiser's trajectories or
-    learned through it, without its derivatives, are compared by the squared error of their samples to converged ones
-    from the same noise. With `data` [N, *shape], images in the denoiser's units, they are compared by Fréchet distances
+    learned through it, without its derivatives, are compared by the squared errors of their samples to converged ones
+    from the same noise: by the geometric mean of these errors' mean and geometric mean, as large values alone may
+    decide the former. With `data` [N, *shape], images in the denoiser's units, they are compared by Fréchet distances
     to these, and may start from their normal law. `labels` [N] are then the rows of the images' conditions.
 
     `features(x_0)` [B, F] are what distances are measured on: a decoder's pictures, layers of a classifier. By default

@@ -240,6 +240,10 @@ func Describe(model string, result *search.FewResult) *api.Few {
 	}
 	out.Ratio = math.Exp(result.Gain.Change)
 	out.RatioStderr = out.Ratio * result.Gain.Stderr
+	if mean := result.Gain.Mean; mean != nil {
+		out.MeanRatio = math.Exp(mean.Change)
+		out.MeanRatioStderr = out.MeanRatio * mean.Stderr
+	}
 	for _, c := range result.Tries {
 		description := describeTry(c)
 		description.Held, description.ODEError = nil, 0

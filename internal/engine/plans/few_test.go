@@ -31,6 +31,10 @@ func TestDescribeFew(t *testing.T) {
 		"better than the best simpler plain sampler, ipndm from sigma 80 (standard start, polynomial), with 0.5 ± 0.05": {
 			Chosen: other, Against: plain, Tries: tries, Gain: search.Gain{Change: math.Log(0.5), Stderr: 0.1},
 		},
+		"with 0.5 ± 0.05 times its error, 2 ± 0.8 times its mean squared error, on 64 latents held back": {
+			Chosen: other, Against: plain, Tries: tries, Paired: true, HeldOut: 64,
+			Gain: search.Gain{Change: math.Log(0.5), Stderr: 0.1, Mean: &search.Gain{Change: math.Log(2), Stderr: 0.4}},
+		},
 	} {
 		f := Describe("tiny", &r)
 		if !strings.HasPrefix(f.Summary, f.Chosen.Solver+" from sigma 80 (") || !strings.Contains(f.Summary, says) {
