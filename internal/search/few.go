@@ -404,10 +404,11 @@ func (r *FewResult) unlessStopped(err error) error {
 }
 
 // choose sets Chosen, Against and Gain on held-out latents, on which measure measures a candidate. Of contenders, from
-// the simplest on, Chosen is the last whose gain over the one chosen before is clear, or which is better than one of
+// the simplest on, Chosen is the last that is clearly better than the one chosen before, or which is better than one of
 // its own family by all latents. Against is the best of the plain ones that are simpler, or Chosen if none is.
 func (r *FewResult) choose(
 	contenders []*Candidate, measure func(*Candidate) error, gain func(c, other *Candidate) Gain,
+	clearly func(c, other *Candidate) bool,
 ) error {
 	r.Chosen = nil
 	var judged []*Candidate
@@ -419,7 +420,7 @@ func (r *FewResult) choose(
 			return err
 		}
 		judged = append(judged, c)
-		better := r.Chosen == nil || gain(c, r.Chosen).Clear()
+		better := r.Chosen == nil || clearly(c, r.Chosen)
 		if !better && c.family() == r.Chosen.family() {
 			better = c.score()*c.HeldOut.score() < r.Chosen.score()*r.Chosen.HeldOut.score()
 		}
@@ -449,13 +450,14 @@ func (r *FewResult) choose(
 func (f *fewStepSearch) measureHeldOut(found *FewResult, contenders []*Candidate) error {
 	f.Progress.Begin("held back", shareOfHeldOut, len(contenders)*f.Samples*f.NFE)
 	held := map[*Candidate][]float64{}
+	gain := func(c, other *Candidate) (g Gain) {
+		g.Change, g.Stderr = frechet.Change(held[other], held[c])
+		return g
+	}
 	return found.choose(contenders, func(c *Candidate) (err error) {
 		held[c], err = f.heldOutScores(f.ctx, c)
 		return err
-	}, func(c, other *Candidate) (g Gain) {
-		g.Change, g.Stderr = frechet.Change(held[other], held[c])
-		return g
-	})
+	}, gain, func(c, other *Candidate) bool { return gain(c, other).Clear() })
 }
 
 // heldOutScores sets the held-out distances of a candidate. It returns its scores with each part left out.

@@ -384,10 +384,17 @@ func pairedGain(squares, others []float64) (g Gain) {
 func (f *pairedSearch) measureHeldOut(found *FewResult, contenders []*Candidate) error {
 	f.Progress.Begin("held back", 100, len(contenders)*f.latents*f.NFE)
 	held := map[*Candidate][]float64{}
+	gain := func(c, other *Candidate) Gain { return pairedGain(held[c], held[other]) }
 	return found.choose(contenders, func(c *Candidate) (err error) {
 		held[c], err = f.heldOutSquares(f.ctx, c)
 		return err
-	}, func(c, other *Candidate) Gain { return pairedGain(held[c], held[other]) })
+	}, gain, func(c, other *Candidate) bool { return clearOf(f.gain(c, other), gain(c, other)) })
+}
+
+// clearOf reports whether a gain is clear on held-out latents, or is clear in the race by confidence and there is no
+// clear loss on these. One large error among few may hide a gain; in the race fits have seen half of the latents.
+func clearOf(race, held Gain) bool {
+	return held.Clear() || race.Change+confidence*race.Stderr < 0 && held.Change <= held.Stderr
 }
 
 // heldOutSquares sets the held-out distance of a candidate. It returns its squared errors there.

@@ -112,14 +112,14 @@ func TestAllLatentsDecideWithinAFamily(t *testing.T) {
 			t.Fatalf("%d are judged", len(judged))
 		}
 		scores := map[*Candidate]float64{plain: held.plain, first: held.first, second: held.second}
+		gain := func(c, other *Candidate) Gain {
+			return Gain{Change: math.Log(scores[c] / scores[other]), Stderr: 0.05}
+		}
 		var found FewResult
 		err := found.choose(judged, func(c *Candidate) error {
 			c.HeldOut = Distances{scores[c]}
 			return nil
-		}, func(c, other *Candidate) Gain {
-			change := math.Log(scores[c] / scores[other])
-			return Gain{Change: change, Stderr: 0.05}
-		})
+		}, gain, func(c, other *Candidate) bool { return gain(c, other).Clear() })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,5 +188,22 @@ func TestTheRatioHoldsTheTrueOne(t *testing.T) {
 	}
 	if held < 9 {
 		t.Errorf("of 10 ratios %d hold the true one", held)
+	}
+}
+
+func TestAGainIsClearByTheRaceUnlessHeldOutLatentsDenyIt(t *testing.T) {
+	for _, c := range []struct {
+		race, held Gain
+		want       bool
+	}{
+		{Gain{-1, 0.2, nil}, Gain{0.1, 0.4, nil}, true},
+		{Gain{-1, 0.6, nil}, Gain{0.1, 0.4, nil}, false},
+		{Gain{-1, 0.2, nil}, Gain{0.5, 0.4, nil}, false},
+		{Gain{1, 0.2, nil}, Gain{-0.5, 0.4, nil}, true},
+		{Gain{-1, 0.2, nil}, Gain{math.NaN(), 0.4, nil}, false},
+	} {
+		if got := clearOf(c.race, c.held); got != c.want {
+			t.Errorf("in the race %v, held out %v: %t", c.race, c.held, got)
+		}
 	}
 }

@@ -211,7 +211,8 @@ def run(args: argparse.Namespace) -> None:
         ):
             for name, nfe, method in product(args.networks, args.nfe, wave):
                 steps = 0 if method == page.CONVERGED else nfe
-                key = {"run": page.RUN, "network": name, "method": method, "nfe": steps}
+                run = page.SINCE if method == page.FEW else page.RUN
+                key = {"run": run, "network": name, "method": method, "nfe": steps}
                 if method not in args.rows or key in cells:
                     continue
                 if name not in studies:

@@ -189,7 +189,7 @@ def test_the_table_of_networks_of_others_is_that_of_the_rows() -> None:
     assert f"a mean of {_short(table[table.nfe == 3][foreignpage.SQUARES].mean())} of the best rival's error" in said
     by = table.set_index(["network", "nfe"])[foreignpage.SQUARES]
     assert f"HSC 64 at 9 ({by['hsc_ScoreNet64', 9]:.2f})" in said
-    assert f"LSST 60 at 5 ({by['lsst_ScoreNet60', 5]:.2f})" in said
+    assert f"on LSST 60 at 5 ({by['lsst_ScoreNet60', 5]:.2f})" in said
     assert f"In {foreignpage.beyond(found, table)} of them converged samples themselves" in said
 
 
@@ -210,6 +210,7 @@ def test_what_results_say_of_32_is_that_of_the_rows() -> None:
     for method, name in names.items():
         assert f"{name} {cells(method, 3)}" in said
     assert f"at 5 `few` has {cells(imagespage.FEW, 5)}, converged samples {cells(imagespage.CONVERGED, 24)}" in said
+    assert f"UniPC at 5 {cells(law, 5)}" in said
     floors_of = [floor(ROOT / "studies/docs", imagespage.LARGE, name, 1250) for name in real.FEATURES]
     assert "real images " + " / ".join(floors_of).replace("0.", ".") in said
 
