@@ -50,7 +50,7 @@ type pairedSearch struct {
 // Paired returns the sampler from noise whose samples are closest to the network's own converged samples from the same
 // latents. It tries plain solvers on several levels, coefficients fitted to the network's trajectories, and levels and
 // coefficients learned through the network. Distances are squared errors over the mean square of the samples: see
-// distance. Of the best of each family the simplest is chosen unless the gain of another is clear on held-out latents.
+// distance. Of the best of each family the simplest is chosen unless another is clearly better: see clearGain.
 // Errors are *BudgetError, ErrNotFinite, or those of network.
 func Paired(ctx context.Context, network sampler.Ensemble, set Settings) (*FewResult, error) {
 	f := &pairedSearch{searcher: newSearcher(network, set), ctx: ctx}
@@ -388,12 +388,12 @@ func (f *pairedSearch) measureHeldOut(found *FewResult, contenders []*Candidate)
 	return found.choose(contenders, func(c *Candidate) (err error) {
 		held[c], err = f.heldOutSquares(f.ctx, c)
 		return err
-	}, gain, func(c, other *Candidate) bool { return clearOf(f.gain(c, other), gain(c, other)) })
+	}, gain, func(c, other *Candidate) bool { return clearGain(f.gain(c, other), gain(c, other)) })
 }
 
-// clearOf reports whether a gain is clear on held-out latents, or is clear in the race by confidence and there is no
-// clear loss on these. One large error among few may hide a gain; in the race fits have seen half of the latents.
-func clearOf(race, held Gain) bool {
+// clearGain reports whether a gain is clear on held-out latents; or else clear in the race, by confidence, and no clear
+// loss on these. One large error among few latents may hide a gain. In the race fits have seen half of the latents.
+func clearGain(race, held Gain) bool {
 	return held.Clear() || race.Change+confidence*race.Stderr < 0 && held.Change <= held.Stderr
 }
 

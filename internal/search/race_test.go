@@ -202,7 +202,7 @@ func TestAGainIsClearByTheRaceUnlessHeldOutLatentsDenyIt(t *testing.T) {
 		{Gain{1, 0.2, nil}, Gain{-0.5, 0.4, nil}, true},
 		{Gain{-1, 0.2, nil}, Gain{math.NaN(), 0.4, nil}, false},
 	} {
-		if got := clearOf(c.race, c.held); got != c.want {
+		if got := clearGain(c.race, c.held); got != c.want {
 			t.Errorf("in the race %v, held out %v: %t", c.race, c.held, got)
 		}
 	}

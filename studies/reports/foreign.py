@@ -1,7 +1,7 @@
 """``python -m studies.reports.foreign``: `few` on networks that others trained, against tuned rivals, by aims.
 
     pip install --no-deps galaxygrad==0.2.1 && pip install jax equinox einops
-    python -m studies.reports.foreign                          # eight networks at 3, 5 and 9 evaluations; hours
+    python -m studies.reports.foreign                          # eight networks at 3, 5 and 9 evaluations; 90 minutes
     python -m studies.reports.foreign --networks hsc_ScoreNet32 --nfe 3
     python -m studies.reports.foreign --page                   # the page alone, from the rows that are there
 
@@ -211,8 +211,8 @@ def run(args: argparse.Namespace) -> None:
         ):
             for name, nfe, method in product(args.networks, args.nfe, wave):
                 steps = 0 if method == page.CONVERGED else nfe
-                run = page.SINCE if method == page.FEW else page.RUN
-                key = {"run": run, "network": name, "method": method, "nfe": steps}
+                of = page.SINCE if method == page.FEW else page.RUN
+                key = {"run": of, "network": name, "method": method, "nfe": steps}
                 if method not in args.rows or key in cells:
                     continue
                 if name not in studies:

@@ -43,7 +43,7 @@ def rows(docs: Path, run: str | None = SINCE) -> pd.DataFrame:
     wanted = runs.isna() if run is None else runs == run
     if run == SINCE:
         wanted |= (runs == RUN) & ~of_few
-    found = found[wanted].drop(columns="run", errors="ignore")
+    found = found[wanted].copy()
     found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
     logs = [float(np.mean(np.log(np.maximum(squares, 1e-300)))) for squares in found["squares"]]
     found[SCORE] = np.sqrt(found[SQUARES] * np.exp(logs))
@@ -93,6 +93,10 @@ def write(docs: Path) -> Path:
         "`few` over the best rival by the same measure: the rivals may be three. *Score*, which no aim is about, is "
         "the geometric mean of the mean and of the errors' geometric mean, by which `few` chooses; rivals are tuned by "
         "the mean alone. Few bright images decide the mean of the networks of ZTF, whose values have heavy tails.",
+        "In the tables ± is one standard error over the samples. *Converged* are the Fréchet distances of the "
+        "converged samples over the best rival's: what no sampler is expected to beat. *Rivals* is the number that "
+        "were measured, of five. *Thousand evaluations* are those of the search, and of that of the rival of least "
+        "squared error.",
         f"The networks were trained by others; {', '.join(NETWORKS[name] for name in SEEN)} were looked at while the "
         "search was built. The others were measured once before, with an earlier search, and nothing was changed for "
         "them.",
@@ -120,7 +124,7 @@ def write(docs: Path) -> Path:
             "the better of plain solvers and AFS on HSC 32 at 3, 5 and 9, .60, .46 and .31 on LogNet 32, but 2.72, "
             "4.69 and 2.18 on ZTF 32 and 3.03, 2.42 and 1.71 on ZTF 64. It told to try ρ = 4, which UniPC needs there."
         )
-        page.numbers(before.drop(columns=["squares", SCORE]), "before")
+        page.numbers(before.drop(columns=["run", "squares", SCORE], errors="ignore"), "before")
     if len(first):
         page.numbers(pd.concat([first, now]).drop(columns="squares").drop_duplicates(), "rows")
     return page.write()
@@ -162,11 +166,6 @@ def _section(page: Page, heading: str, found: pd.DataFrame) -> None:
         "chosen": table["choice"],
     })  # fmt: skip
     page.table(shown)
-    page.text(
-        "± is one standard error over the samples. *Converged* are the Fréchet distances of the converged samples over "
-        "the best rival's: what no sampler is expected to beat. *Rivals* is the number that were measured, of five. "
-        "*Thousand evaluations* are those of its search, and of that of the rival of least squared error."
-    )
 
 
 def of_each(found: pd.DataFrame) -> pd.DataFrame:

@@ -128,7 +128,7 @@ def strongest(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(found: pd.DataFrame, networks: int) -> str:
-    """How many of the comparisons that are measured hold, of nine, and which do not."""
+    """How many of the comparisons that are measured hold, and which do not."""
     over = quotients(found)
     if not len(over):
         return "**Not measured yet.**"

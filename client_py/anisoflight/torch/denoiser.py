@@ -324,10 +324,7 @@ class Denoiser:
         if self._arrays:
             inputs = [one.detach().cpu().numpy() for one in inputs]
             cond = _mapped(lambda one: one.detach().cpu().numpy(), cond)
-        output = self._network(*inputs, **cond)
-        if self._arrays and hasattr(output, "__array__"):  # also JAX's
-            output = np.array(output)
-        return _tensor(output, z)
+        return _tensor(self._network(*inputs, **cond), z)
 
     def _named(self, cond: Any) -> dict[str, Any]:
         """Conditions by keyword, as tensors with rows."""
@@ -376,8 +373,12 @@ def _tensor(output: Any, reference: Tensor) -> Tensor:
             output = output.get("sample", next(iter(output.values())))
         elif isinstance(mean := getattr(output, "sample", getattr(output, "mean", None)), torch.Tensor):
             output = mean
+        elif hasattr(output, "__array__"):  # JAX's
+            output = np.asarray(output)
         else:
             raise bad_model(f"network must return a tensor, got a {type(output).__name__}")
+    if isinstance(output, np.ndarray):  # which JAX makes read-only
+        output = np.require(output, requirements="W")
     output = torch.as_tensor(output)
     if output.ndim == reference.ndim and output.shape[1] == 2 * reference.shape[1]:
         output = output[:, : reference.shape[1]]  # without learned variances
