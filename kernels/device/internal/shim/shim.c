@@ -246,8 +246,12 @@ int shim_tune_malloc(void) {
 }
 
 void shim_trim_malloc(void) {
+  void (*init)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "mi_thread_init");
   void (*collect)(bool) = (void (*)(bool))dlsym(RTLD_DEFAULT, "mi_collect");
-  if (collect != NULL) collect(true);
+  if (init != NULL && collect != NULL) {
+    init();  // in a thread that has allocated nothing, mi_collect returns at once
+    collect(true);
+  }
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
