@@ -47,6 +47,9 @@ func (r PlanRef) MarshalJSON() ([]byte, error) {
 // noise of a fitted deviation. The best of each family, which are plain solvers from each start, fitted and learned
 // coefficients, are then compared on samples held back. The simplest is kept unless the gain of another is clear,
 // larger than its standard error.
+//
+// If the plan cannot be stored after the search, because its name was taken meanwhile or the disk is full, the reply
+// has it all the same, and its notes say why.
 type MakePlan struct {
 	Name    string `json:"name,omitempty"`                             // name to store the plan by; default not stored
 	Replace bool   `json:"replace"`                                    // replace a plan of that name
@@ -223,7 +226,8 @@ type Plan struct {
 	// formula gives the basis of its family. A file of a plan may have them next to it instead.
 	Law     []byte `json:"law,omitempty"`
 	Vectors []byte `json:"vectors,omitempty"`
-	// Notes are sentences about defaults that shape the plan, and about what gives poor samples.
+	// Notes are sentences about defaults that shape the plan, about what gives poor samples, and about why a new one is
+	// not stored.
 	Notes []string `json:"notes,omitempty"`
 }
 

@@ -76,6 +76,7 @@ func runFew(ctx context.Context, e command.Env) error {
 		if text, err := json.Marshal(plan.Info); err == nil {
 			_ = json.Unmarshal(text, &report) // it is what the server sent
 		}
+		connect.Notes(e.Err, plan.Notes)
 		fmt.Fprintln(e.Out, report.Summary)
 		_, err = fmt.Fprintf(e.Out, "few: %d evaluations in %d steps\n", plan.NFE, plan.Steps)
 		return err

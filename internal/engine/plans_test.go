@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,26 @@ func TestMakePlan(t *testing.T) {
 	get(t, e, "Sample", given(t, back, `"model":"tiny","n":2,"other_weights":true`))
 	act(t, e, "DeletePlan", `{"plan":"among"}`)
 	refuse(t, e, "Sample", given(t, "among", `"model":"tiny","n":2`), api.PlanNotFound)
+}
+
+// A search whose name is taken while it runs returns its plan all the same, and a note. What took the name stays.
+func TestMakePlanOfANameTakenMeanwhile(t *testing.T) {
+	e := open(t)
+	other := reply[api.Plan](t, e, "PlanSampler", `{"schedule":"edm","sigma_min":0.01,"sigma_max":80,"steps":2}`)
+	take := sync.OnceFunc(func() { act(t, e, "ImportPlan", `{"name":"mine","plan":`+string(mustJSON(t, other))+`}`) })
+	out, err := perform(t.Context(), e, "MakePlan", `{"model":"tiny","nfe":3,"budget":2000,"name":"mine"}`,
+		func(api.Meta) { take() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := out.(api.Plan)
+	if len(made.Notes) != 1 || !strings.Contains(made.Notes[0], `not stored: A plan is already called "mine"`) {
+		t.Errorf("the notes are %q", made.Notes)
+	}
+	get(t, e, "Sample", given(t, made, `"model":"tiny","n":2`))
+	if kept := reply[api.Plan](t, e, "PlanSampler", `{"plan":"mine"}`); kept.Schedule != "edm" || kept.NFE != other.NFE {
+		t.Errorf("the stored plan has schedule %q and %d evaluations", kept.Schedule, kept.NFE)
+	}
 }
 
 // A plan has the whole sampler: what else shapes one is refused beside it, by its name.

@@ -47,8 +47,9 @@ class Plans(Schedules):
         data set at most about a minute, or 4000 evaluations. Levels and coefficients are learned if it suffices:
         `learn` leaves that out if False, and raises the default budget if True. A plain sampler is the result unless
         the gain of another is clear on other samples. `plan.info` has every try, and the gain as `ratio` and
-        `ratio_stderr`. With a `name` the server stores the plan. It is for the guidance that is given here, of which
-        each evaluation's is learned, too, unless `learn_guidance=False`. Ctrl-C ends the search with the best so far.
+        `ratio_stderr`. With a `name` the server stores the plan, or a warning says why it could not. The plan is for
+        the guidance that is given here, of which each evaluation's is learned, too, unless `learn_guidance=False`.
+        Ctrl-C ends the search with the best so far.
 
         >>> plan = client.few("digits", nfe=3, samples=64, progress=False)
         >>> client.sample("digits", n=4, plan=plan).nfe.tolist()
@@ -56,7 +57,9 @@ class Plans(Schedules):
         """
         request = {"model": model, "nfe": nfe, "dataset": dataset, "name": name, "seed": seed}
         request |= budget_fields(budget, learn)
-        plan = Plan.whole(self._searched({**request, **options}, progress))
+        reply = self._searched({**request, **options}, progress)
+        warn(reply.pop("notes", []))
+        plan = Plan.whole(reply)
         if progress:
             print(plan.told)
         return plan

@@ -69,7 +69,8 @@ func (n endable) explain(err error) error {
 	return err
 }
 
-// Make searches a plan for a model, and stores it if the request has a name.
+// Make searches a plan for a model, and stores it if the request has a name. A plan that cannot be stored says so in
+// its notes.
 func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta)) (out api.Plan, err error) {
 	if req.Name != "" { // before the work; StorePlan checks again
 		if err := k.Catalog.FreePlan(req.Name, req.Replace); err != nil {
@@ -142,7 +143,10 @@ func (k *Maker) Make(ctx context.Context, req api.MakePlan, emit func(api.Meta))
 	if err == nil {
 		_, err = k.Catalog.StorePlan(made, req.Replace)
 	}
-	return out, err
+	if err != nil { // the plan is worth more than its name
+		out.Notes = append(out.Notes, "the plan is not stored: "+api.ErrorOf(err).Message)
+	}
+	return out, nil
 }
 
 // modelAndImages returns the model of a request, and its data set, which may be nil.
