@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/kernels"
 	"github.com/anisoflight/anisoflight/kernels/latent"
 	"github.com/anisoflight/anisoflight/schedule/frechet"
@@ -123,21 +124,13 @@ func (m *Moments) Begin(int) Reduction {
 
 // Add implements [Reducer].
 func (m *Moments) Add(_ int, x, _ []float32) {
-	size := m.Parts[0][0].Size()
-	for k, part := range m.Parts {
-		rows := x
-		if len(m.Parts) > 1 {
-			rows = nil
-			for i := range len(x) / size {
-				if m.part(m.rows+i) == k {
-					rows = append(rows, x[i*size:(i+1)*size]...)
-				}
-			}
-		}
-		for _, s := range part {
-			s.AddFloat32(rows)
-		}
+	size, features := m.Parts[0][0].Size(), len(m.Parts[0])
+	rows := make([][]float32, len(m.Parts))
+	for i := range len(x) / size {
+		k := m.part(m.rows + i)
+		rows[k] = append(rows[k], x[i*size:(i+1)*size]...)
 	}
+	safely.For(len(rows)*features, func(i int) { m.Parts[i/features][i%features].AddFloat32(rows[i/features]) })
 	m.rows += len(x) / size
 }
 

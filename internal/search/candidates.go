@@ -1,10 +1,13 @@
 package search
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 
+	"github.com/anisoflight/anisoflight/internal/base/safely"
 	"github.com/anisoflight/anisoflight/internal/sampler"
 	"github.com/anisoflight/anisoflight/schedule"
 	"github.com/anisoflight/anisoflight/schedule/basis"
@@ -266,19 +269,17 @@ func (f *fewStepSearch) onOtherRules(ranked []*Candidate) (out []*Candidate, err
 // onGaussian returns the solver that is closest to the data's Gaussian from a noise level, on the levels that suit it
 // there.
 func (f *fewStepSearch) onGaussian(ctx context.Context, sigma float64) (*Candidate, error) {
-	var closest *gaussian.Nodes
-	for _, name := range f.Solvers {
-		nodes, err := gaussian.Optimize(ctx, f.law, basis.None(f.h, f.w), gaussian.Settings{
-			Sampler: solver.Settings{Solver: name, NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
+	all, errs := make([]*gaussian.Nodes, len(f.Solvers)), make([]error, len(f.Solvers))
+	safely.For(len(all), func(i int) {
+		all[i], errs[i] = gaussian.Optimize(ctx, f.law, basis.None(f.h, f.w), gaussian.Settings{
+			Sampler: solver.Settings{Solver: f.Solvers[i], NFE: f.NFE}, T: sigma * sigma, G0: f.G0,
 			Family: schedule.Family{Basis: basis.KindNone},
 		})
-		if err != nil {
-			return nil, err
-		}
-		if closest == nil || nodes.Report.W2 < closest.Report.W2 {
-			closest = nodes
-		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
+	closest := slices.MinFunc(all, func(a, b *gaussian.Nodes) int { return cmp.Compare(a.Report.W2, b.Report.W2) })
 	return plainCandidate(closest.Sampler, closest.Schedule, "gaussian")
 }
 

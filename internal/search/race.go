@@ -53,14 +53,19 @@ type judge interface {
 func survivors(ranked []*Candidate, most int, j judge) (out []*Candidate) {
 	var seen [families]bool
 	for i, c := range ranked {
-		champion := !seen[c.family()]
+		champion := !seen[c.family()] && !math.IsInf(c.score(), 1)
 		seen[c.family()] = true
-		gain := j.gain(c, ranked[0])
-		if champion && !math.IsInf(c.score(), 1) || i < most && gain.Change <= confidence*gain.Stderr {
+		if champion || i < most && near(c, ranked[0], j) {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// near reports whether a candidate is not clearly worse than another.
+func near(c, other *Candidate, j judge) bool {
+	gain := j.gain(c, other)
+	return gain.Change <= confidence*gain.Stderr
 }
 
 // family returns the family of a candidate.
@@ -102,9 +107,8 @@ func contenders(ranked []*Candidate, most int, j judge) (out []*Candidate) {
 		if !champion && (i >= most || c.Samples < ranked[0].Samples) {
 			continue
 		}
-		gain := j.gain(c, ranked[0])
 		anyway := champion && (c.family() == fromNoise || i == plain)
-		if anyway || gain.Change <= confidence*gain.Stderr {
+		if anyway || near(c, ranked[0], j) {
 			out = append(out, c)
 		}
 	}

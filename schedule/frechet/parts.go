@@ -1,6 +1,10 @@
 package frechet
 
-import "math"
+import (
+	"math"
+
+	"github.com/anisoflight/anisoflight/internal/base/safely"
+)
 
 // Parts are samples of some images by several features, [part][feature], in parts that can be left out.
 type Parts [][]*Sample
@@ -58,21 +62,17 @@ func (p Parts) References() ([]*Reference, error) {
 	return out, nil
 }
 
-// Scores returns the [Score] without each part.
+// Scores returns the [Score] without each part, on all cores.
 func (p Parts) Scores(references []*Reference) []float64 {
 	out := make([]float64, len(p))
-	for left := range out {
-		out[left] = Score(Distances(references, p.Without(left)))
-	}
+	safely.For(len(p), func(left int) { out[left] = Score(Distances(references, p.Without(left))) })
 	return out
 }
 
-// Distances returns [Reference.Excess] of a sample for each reference.
+// Distances returns [Reference.Excess] of a sample for each reference, on all cores.
 func Distances(references []*Reference, samples []*Sample) []float64 {
-	var out []float64
-	for k, r := range references {
-		out = append(out, r.Excess(samples[k]))
-	}
+	out := make([]float64, len(references))
+	safely.For(len(out), func(k int) { out[k] = references[k].Excess(samples[k]) })
 	return out
 }
 
