@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import wire
 
-from anisoflight import BadRequestError, CancelledError, Client, LocalClient, NameTakenError, Plan
+from anisoflight import AnisoflightWarning, BadRequestError, CancelledError, Client, LocalClient, NameTakenError, Plan
 from anisoflight.latents import latents
 from anisoflight.operations.plans import budget_fields
 from anisoflight.serving.local import find_binary
@@ -199,6 +199,26 @@ def test_it_is_stored_under_a_name(client: Client, mixed: str) -> None:
     again = client.few(mixed, name="few-stored", replace=True, **search)
     assert again.file["stages"] == plan.file["stages"]
     client.delete_plan("few-stored")
+
+
+def test_a_plan_outlives_a_name_that_was_taken_meanwhile(
+    client: Client, mixed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, follow = client.plan("edm", model=mixed, solver="ipndm", nfe=4), Bar.follow
+
+    def takes(bar: Bar, event: dict[str, Any]) -> None:
+        follow(bar, event)
+        if "search" in event:
+            monkeypatch.undo()
+            client.put_plan("few-taken", other)
+
+    monkeypatch.setattr(Bar, "follow", takes)
+    with pytest.warns(AnisoflightWarning, match='the plan is not stored: A plan is already called "few-taken"'):
+        plan = client.few(mixed, nfe=2, dataset="blocks", samples=64, name="few-taken", progress=False)
+    assert client.sample(mixed, n=2, plan=plan).nfe.tolist() == [2, 2]
+    assert "notes" not in plan.file
+    assert client.plan(plan="few-taken").nfe == 4
+    client.delete_plan("few-taken")
 
 
 def test_a_plan_is_for_the_weights_that_it_was_made_for(client: Client, mixed: str) -> None:
