@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -276,7 +275,7 @@ func (f *fewStepSearch) onGaussian(ctx context.Context, sigma float64) (*Candida
 			Family: schedule.Family{Basis: basis.KindNone},
 		})
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	closest := slices.MinFunc(all, func(a, b *gaussian.Nodes) int { return cmp.Compare(a.Report.W2, b.Report.W2) })
