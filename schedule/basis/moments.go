@@ -3,6 +3,7 @@ package basis
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -23,8 +24,11 @@ const blockRows = 256
 //	S = S_a + S_b + n_a n_b/(n_a + n_b) δ δᵀ,   δ = mean_b − mean_a,
 //
 // so that a mean that is large compared with the spread costs no digits.
+//
+// N, Mean and Covariance, and the argument of Merge, may be used at the same time. A method that adds planes may not.
 type Moments struct {
 	h, w    int
+	mu      sync.Mutex // of a flush, which may come with any use
 	n       int64
 	mean    []float64
 	scatter blas64.Symmetric // Σ (x − mean)(x − mean)ᵀ, its upper triangle
@@ -42,7 +46,11 @@ func NewMoments(h, w int) *Moments {
 }
 
 // N returns the number of planes.
-func (m *Moments) N() int64 { return m.n + int64(len(m.block)/len(m.mean)) }
+func (m *Moments) N() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.n + int64(len(m.block)/len(m.mean))
+}
 
 // Mean returns a copy of the mean plane [H·W].
 func (m *Moments) Mean() []float64 {
@@ -105,6 +113,8 @@ const stripe = 16
 
 // flush adds the block to mean and scatter, on all cores.
 func (m *Moments) flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	d := len(m.mean)
 	rows := len(m.block) / d
 	if rows == 0 {
