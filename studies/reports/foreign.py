@@ -143,11 +143,12 @@ METHODS: dict[str, Callable[[Study, int], Iterator[Sampler]]] = {
 }  # fmt: skip
 
 
-def few(study: Foreign, nfe: int) -> dict[str, Any]:
-    """What the product finds without options, except that the networks' highest level is known."""
+def few(study: Foreign, nfe: int, budget: int | None = None) -> dict[str, Any]:
+    """What the product finds without options but the budget, except that the networks' highest level is known."""
     network, begun, began = study.network, study.network.evaluations, time.monotonic()
     denoiser = Denoiser(lambda x, sigma: network(x, sigma), "denoiser", dtype=np.float32)  # pyright: ignore[reportArgumentType]
-    plan = search(denoiser, nfe, study.shape[::-1], client=study.client, sigma_max=HIGHEST, progress=False)
+    plan = search(denoiser, nfe, study.shape[::-1], client=study.client, sigma_max=HIGHEST, budget=budget,
+                  progress=False)  # fmt: skip
     told = rivals.chosen(plan.info["chosen"])
     spent, seconds = network.evaluations - begun, time.monotonic() - began
     ratio = {"ratio": plan.info["ratio"], "ratio_stderr": plan.info["ratio_stderr"]}
@@ -208,10 +209,11 @@ def run(args: argparse.Namespace) -> None:
         for wave in (
             (page.CONVERGED, page.FEW, page.PLAIN, page.ANALYTICAL),
             (page.SHORTEST, page.LEVELS, page.WEIGHTS),
+            (page.AS_MANY,),
         ):
             for name, nfe, method in product(args.networks, args.nfe, wave):
                 steps = 0 if method == page.CONVERGED else nfe
-                of = page.SINCE if method == page.FEW else page.RUN
+                of = page.SINCE if method in {page.FEW, page.AS_MANY} else page.RUN
                 key = {"run": of, "network": name, "method": method, "nfe": steps}
                 if method not in args.rows or key in cells:
                     continue
@@ -221,6 +223,12 @@ def run(args: argparse.Namespace) -> None:
                     studies = {name: Foreign(client, network, "", shape, 0, None, {}, COUNT)}  # pyright: ignore[reportArgumentType]
                 study, began = studies[name], time.monotonic()
                 work = {page.CONVERGED: partial(judged, study, None), page.FEW: partial(few, study, nfe)}
+                if method == page.AS_MANY:
+                    learned = cells.measured(
+                        {"run": page.RUN, "network": name, "method": page.WEIGHTS, "nfe": nfe},
+                        partial(rival, study, page.WEIGHTS, nfe),
+                    )
+                    work[method] = partial(few, study, nfe, learned["tuning"])
                 found = cells.measured(key, work.get(method, partial(rival, study, method, nfe)))
                 said = f"{time.strftime('%H:%M')} {name}, NFE {nfe}, {method}: {found.get('choice', '')}"
                 print(f"{said} ({time.monotonic() - began:.0f} s)", flush=True)
@@ -230,7 +238,7 @@ def run(args: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: 0, or 130 if interrupted."""
     parser = parser_of("foreign", __doc__)
-    rows = [page.CONVERGED, page.FEW, *METHODS]
+    rows = [page.CONVERGED, page.FEW, *METHODS, page.AS_MANY]
     parser.add_argument("--networks", nargs="+", default=list(page.NETWORKS), help="default %(default)s")
     parser.add_argument("--nfe", type=int, nargs="+", default=list(page.NFE), help="default %(default)s")
     parser.add_argument("--rows", nargs="+", default=rows, choices=rows, metavar="NAME", help=f"of {'; '.join(rows)}")
