@@ -12,6 +12,7 @@ def test_the_page_compares_with_the_best_rival_by_each_measure(tmp_path: Path) -
         page.FEW: (3, [1.0, 3.0], 2.0, 3.0),
         page.PLAIN: (3, [4.0, 6.0], 4.0, 2.0),
         page.ANALYTICAL: (3, [3.0, 5.0], 8.0, 4.0),
+        page.WEIGHTS: (3, [8.0, 8.0], 8.0, 4.0),
         page.AS_MANY: (3, [0.5, 1.5], 2.0, 3.0),
     }
     rows = [
@@ -31,7 +32,8 @@ def test_the_page_compares_with_the_best_rival_by_each_measure(tmp_path: Path) -
     text = page.write(tmp_path).read_text()
     assert "Aim 1: 0 of 1 pairs, of 24; on networks that building did not see 0 of 1." in text
     assert "| LogNet 64 | 3 | 0.50 ± 0.12 | 0.50 | 1.50 | 0.47 | 0.25, 0.25 | AFS / plain solvers |" in text
-    assert "| AFS / plain solvers | 2 | 7 s | 6 / 6 | few |" in text
+    assert "| AFS / plain solvers | 3 | 7 s | 6 / 6 | few |" in text
     assert "| plain solvers | 0.40 | 1 of 1 |\n| AFS | 0.50 | 1 of 1 |" in text
     begun = text.index("## With as many evaluations as learned weights")
     assert text.index("| AFS | 0.25 | 1 of 1 |") > begun
+    assert text.index("of learned weights on 1 of 1 pairs. The search spends 1.00 to 1.00") > begun
