@@ -130,7 +130,7 @@ def write(docs: Path) -> Path:
         page.text(
             f"Aim 3: at most 1.0 of the squared error of learned weights on {against.get(WEIGHTS, 'no')} pairs. The "
             f"search spends {shares.min():.2f} to {shares.max():.2f} of such a budget, in the median "
-            f"{shares.median():.2f}: learning takes at most five rounds from two starts. Seeds and networks are those "
+            f"{shares.median():.2f}, as learning ends once a round gains less than 3 %. Seeds and networks are those "
             "of above, and nothing was changed for them."
         )
     if len(before):
