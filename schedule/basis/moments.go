@@ -28,7 +28,7 @@ const blockRows = 256
 // N, Mean and Covariance, and the argument of Merge, may be used at the same time. A method that adds planes may not.
 type Moments struct {
 	h, w    int
-	mu      sync.Mutex // of a flush, which may come with any use
+	mu      sync.Mutex // of a flush, which any reading may need first
 	n       int64
 	mean    []float64
 	scatter blas64.Symmetric // Σ (x − mean)(x − mean)ᵀ, its upper triangle

@@ -244,8 +244,8 @@ func TestSampleOfParts(t *testing.T) {
 
 // TestScores: the scores of parts that nobody has read yet, on all cores, are those of the images left.
 func TestScores(t *testing.T) {
-	const h, w, c, n, rounds = 4, 4, 1, 8, 50
-	all := draw(9, n*rounds, h*w*c, 0.2, 0.5)
+	const h, w, c, n, each = 4, 4, 1, 8, 50
+	all := draw(9, n*each, h*w*c, 0.2, 0.5)
 	r, err := reference(Edges(h, w, c), draw(10, 100, h*w*c, 0, 0.5))
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestScores(t *testing.T) {
 		s := r.features.NewSample()
 		for part := range n {
 			if part != left {
-				s.Merge(sampleOf(r.features, all[part*rounds:(part+1)*rounds]))
+				s.Merge(sampleOf(r.features, all[part*each:(part+1)*each]))
 			}
 		}
 		want = append(want, Score([]float64{r.Excess(s)}))
@@ -263,7 +263,7 @@ func TestScores(t *testing.T) {
 	for range 20 {
 		p := PartsLike([]*Reference{r}, n)
 		for i := range p {
-			p[i][0].Add(slices.Concat(all[i*rounds : (i+1)*rounds]...))
+			p[i][0].Add(slices.Concat(all[i*each : (i+1)*each]...))
 		}
 		if got := p.Scores([]*Reference{r}); !slices.Equal(got, want) {
 			t.Fatalf("scores %v, want %v", got, want)

@@ -1,7 +1,7 @@
 """``python -m studies.reports.foreign``: `few` on networks that others trained, against tuned rivals, by aims.
 
     pip install --no-deps galaxygrad==0.2.1 && pip install jax equinox einops
-    python -m studies.reports.foreign                          # eight networks at 3, 5 and 9 evaluations; 90 minutes
+    python -m studies.reports.foreign                          # eight networks at 3, 5 and 9 evaluations; two hours
     python -m studies.reports.foreign --networks hsc_ScoreNet32 --nfe 3
     python -m studies.reports.foreign --page                   # the page alone, from the rows that are there
 
@@ -201,8 +201,14 @@ def squares(samples: Array, ends: Array) -> Array:
     return ((samples - ends) ** 2).reshape(len(ends), -1).sum(axis=1)
 
 
+def key_of(network: str, method: str, nfe: int) -> dict[str, Any]:
+    """The key of a row."""
+    steps = 0 if method == page.CONVERGED else nfe
+    return {"run": page.SINCE if method in page.OURS else page.RUN, "network": network, "method": method, "nfe": steps}
+
+
 def run(args: argparse.Namespace) -> None:
-    """Measure what is asked for: `few` and the plain solvers on all networks, then the others."""
+    """Measure what is asked for: `few` and the plain solvers on all networks, then the others, and what needs them."""
     cells = Cells(args.docs / page.ROWS)
     with anisoflight.serve(data=args.data) as client:
         studies: dict[str, Foreign] = {}
@@ -212,9 +218,7 @@ def run(args: argparse.Namespace) -> None:
             (page.AS_MANY,),
         ):
             for name, nfe, method in product(args.networks, args.nfe, wave):
-                steps = 0 if method == page.CONVERGED else nfe
-                of = page.SINCE if method in {page.FEW, page.AS_MANY} else page.RUN
-                key = {"run": of, "network": name, "method": method, "nfe": steps}
+                key = key_of(name, method, nfe)
                 if method not in args.rows or key in cells:
                     continue
                 if name not in studies:
@@ -224,11 +228,9 @@ def run(args: argparse.Namespace) -> None:
                 study, began = studies[name], time.monotonic()
                 work = {page.CONVERGED: partial(judged, study, None), page.FEW: partial(few, study, nfe)}
                 if method == page.AS_MANY:
-                    learned = cells.measured(
-                        {"run": page.RUN, "network": name, "method": page.WEIGHTS, "nfe": nfe},
-                        partial(rival, study, page.WEIGHTS, nfe),
-                    )
-                    work[method] = partial(few, study, nfe, learned["tuning"])
+                    weighted = partial(rival, study, page.WEIGHTS, nfe)
+                    spent = cells.measured(key_of(name, page.WEIGHTS, nfe), weighted)["tuning"]
+                    work[method] = partial(few, study, nfe, spent)
                 found = cells.measured(key, work.get(method, partial(rival, study, method, nfe)))
                 said = f"{time.strftime('%H:%M')} {name}, NFE {nfe}, {method}: {found.get('choice', '')}"
                 print(f"{said} ({time.monotonic() - began:.0f} s)", flush=True)

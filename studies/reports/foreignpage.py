@@ -28,30 +28,40 @@ NFE = 3, 5, 9
 CONVERGED, FEW, PLAIN, ANALYTICAL = "converged", "few", "plain solvers", "AFS"
 AS_MANY = "few, evaluations of learned weights"
 """`few` with a budget of as many evaluations as the search of learned weights spent on the same pair."""
+OURS = FEW, AS_MANY
 SHORTEST, LEVELS, WEIGHTS = "levels, after GITS", "learned levels, after LD3", "learned weights, after S4S"
 RIVALS = PLAIN, ANALYTICAL, SHORTEST, LEVELS, WEIGHTS
 SQUARES, COMPONENTS, EDGES, SCORE = "squared error", "components", "edges", "score"
 MEASURES = SQUARES, COMPONENTS, EDGES
 
 
-def rows(docs: Path, run: str | None = SINCE, method: str = FEW) -> pd.DataFrame:
-    """The rows of a run; None is the one before all. `few` of SINCE is with the rivals of RUN, and another method of
-    SINCE may take its place. The mean of the squared errors, and the geometric mean of it and their own geometric mean,
-    are measures.
+def rows(docs: Path, run: str | None = SINCE) -> pd.DataFrame:
+    """The rows of a run; None is the one before all. `few` of SINCE is with the rivals of RUN. The mean of the squared
+    errors, and the geometric mean of it and their own geometric mean, are measures.
     """
     found = kept_rows(docs / ROWS)
     if not len(found):
         return found
-    runs, ours = found.get("run", pd.Series(np.nan, found.index)), found["method"].isin([FEW, AS_MANY])
-    wanted = (runs.isna() if run is None else runs == run) & (~ours | (found["method"] == method))
+    runs, of_few = found.get("run", pd.Series(np.nan, found.index)), found["method"] == FEW
+    wanted = runs.isna() if run is None else runs == run
     if run == SINCE:
-        wanted |= (runs == RUN) & ~ours
+        wanted |= (runs == RUN) & ~of_few
     found = found[wanted].copy()
-    found["method"] = found["method"].replace(method, FEW)
     found[SQUARES] = [float(np.mean(squares)) for squares in found["squares"]]
     logs = [float(np.mean(np.log(np.maximum(squares, 1e-300)))) for squares in found["squares"]]
     found[SCORE] = np.sqrt(found[SQUARES] * np.exp(logs))
     return found
+
+
+def with_as_many(found: pd.DataFrame) -> pd.DataFrame:
+    """The rows with AS_MANY in the place of `few`."""
+    return found[found["method"] != FEW].replace({"method": {AS_MANY: FEW}}) if len(found) else found
+
+
+def shares(found: pd.DataFrame) -> pd.Series:
+    """By network and evaluations: what the search of `few` spends over what that of learned weights does."""
+    spent = found[found["nfe"] > 0].pivot_table("tuning", ["network", "nfe"], "method")
+    return spent[FEW] / spent[WEIGHTS]
 
 
 def ratios(found: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +95,7 @@ def _error(one: Any, other: Any) -> float:
 def write(docs: Path) -> Path:
     """Write the page."""
     page, now = Page(docs, NAME, "Networks that others trained"), rows(docs)
-    first, before, as_many = rows(docs, RUN), rows(docs, None), rows(docs, SINCE, AS_MANY)
+    first, before, as_many = rows(docs, RUN), rows(docs, None), with_as_many(now)
     page.text(
         "`few` without options on score networks of galaxies (galaxygrad 0.2.1, arXiv 2401.07313), without data, "
         "against rivals that are tuned on seeds of their own: the best of 48 plain solvers (iPNDM-4, UniPC, "
@@ -124,14 +134,12 @@ def write(docs: Path) -> Path:
             "64 told to change this; the others told nothing."
         )
     if _section(page, "With as many evaluations as learned weights", as_many):
-        against = of_each(as_many).set_index("rival")["at most 1"]
-        spent = as_many[as_many["nfe"] > 0].pivot_table("tuning", ["network", "nfe"], "method")
-        shares = spent[FEW] / spent[WEIGHTS]
+        against, spent = of_each(as_many).set_index("rival")["at most 1"], shares(as_many)
         page.text(
-            f"Aim 3: at most 1.0 of the squared error of learned weights on {against.get(WEIGHTS, 'no')} pairs. The "
-            f"search spends {shares.min():.2f} to {shares.max():.2f} of such a budget, in the median "
-            f"{shares.median():.2f}, as learning ends once a round gains less than 3 %. Seeds and networks are those "
-            "of above, and nothing was changed for them."
+            f"Aim 3: at most 1.0 of the squared error of learned weights on {against[WEIGHTS]} pairs. The search "
+            f"spends {spent.min():.2f} to {spent.max():.2f} of such a budget, in the median {spent.median():.2f}, as "
+            "learning ends once it gains little. Seeds and networks are those of above, and nothing was changed for "
+            "them."
         )
     if len(before):
         _section(page, "With an earlier search", before)
@@ -144,12 +152,7 @@ def write(docs: Path) -> Path:
         )
         page.numbers(before.drop(columns=["run", "squares", SCORE], errors="ignore"), "before")
     if len(first):
-        page.numbers(
-            pd.concat([first, now, as_many.replace({"method": {FEW: AS_MANY}})])
-            .drop(columns="squares")
-            .drop_duplicates(),
-            "rows",
-        )
+        page.numbers(pd.concat([first, now]).drop(columns="squares").drop_duplicates(), "rows")
     return page.write()
 
 

@@ -22,12 +22,12 @@ def test_the_page_compares_with_the_best_rival_by_each_measure(tmp_path: Path) -
             "tuning": 2000 * nfe,
         }
         for method, (nfe, squares, components, edges) in made.items()
-        for run in [page.SINCE if method in {page.FEW, page.AS_MANY} else page.RUN]
+        for run in [page.SINCE if method in page.OURS else page.RUN]
     ]  # fmt: skip
     (tmp_path / page.ROWS).write_text("".join(json.dumps(row) + "\n" for row in rows))
     table = page.ratios(page.rows(tmp_path))
     assert table[[page.SQUARES, page.COMPONENTS, page.EDGES]].to_numpy().tolist() == [[0.5, 0.5, 1.5]]
-    as_many = page.ratios(page.rows(tmp_path, method=page.AS_MANY))
+    as_many = page.ratios(page.with_as_many(page.rows(tmp_path)))
     assert as_many[[page.SQUARES, "choice"]].to_numpy().tolist() == [[0.25, page.AS_MANY]]
     text = page.write(tmp_path).read_text()
     assert "Aim 1: 0 of 1 pairs, of 24; on networks that building did not see 0 of 1." in text

@@ -161,12 +161,13 @@ def test_what_is_said_of_networks_of_others_is_that_of_the_rows() -> None:
     assert f"after {seconds.min():.0f} to {seconds.max():.0f} seconds" in said
     assert f"it lost at 3, 5 and 9, by {eighth.min():.2f} to {eighth.max():.2f}" in said
     assert round(float(np.exp(np.log(learned).mean())), 1) == 1.0
-    assert f"in {int((learned <= 1).sum())} of {len(learned)} comparisons, but as much in the mean" in said
-    assert f"as it loses by up to {learned.max():.2f}" in said
-    many = foreignpage.rows(ROOT / "studies/docs", method=foreignpage.AS_MANY)
+    many = foreignpage.with_as_many(found)
     with_many = many[many.nfe > 0].pivot_table(foreignpage.SQUARES, ["network", "nfe"], "method")
     won = int((with_many[foreignpage.FEW] <= with_many[LEARNED].min(axis=1)).sum())
-    assert f"a `budget` of as many leaves it at {won} of {len(with_many)}" in said
+    of_all = f"in {int((learned <= 1).sum())} of {len(learned)} comparisons"
+    assert f"{of_all} (with a `budget` of as many, in {won}), but as much in the mean" in said
+    assert len(with_many) == len(learned)
+    assert f"as it loses by up to {learned.max():.2f}" in said
     spent = found[found.nfe > 0].pivot_table("tuning", ["network", "nfe"], "method")
     assert round((spent[foreignpage.WEIGHTS] / spent[foreignpage.FEW]).median()) == 2
     large = {name: _images(name, nfe, imagespage.LARGE)[real.FEATURES[0]].mean() for name, nfe in AT_32.items()}
@@ -193,16 +194,13 @@ def test_the_table_of_networks_of_others_is_that_of_the_rows() -> None:
     by = table.set_index(["network", "nfe"])[foreignpage.SQUARES]
     assert f"HSC 64 at 9 ({by['hsc_ScoreNet64', 9]:.2f})" in said
     assert f"on LSST 60 at 5 ({by['lsst_ScoreNet60', 5]:.2f})" in said
-    many = foreignpage.rows(ROOT / "studies/docs", method=foreignpage.AS_MANY)
+    many = foreignpage.with_as_many(found)
     by = foreignpage.ratios(many).set_index(["network", "nfe"])[foreignpage.SQUARES]
     high, low = by["hsc_ScoreNet64", 9], by["lsst_ScoreNet60", 5]
     assert f"as many evaluations HSC 64 has {high:.2f} at 9, LSST 60 still {low:.2f}" in said
-    errors, spent = (
-        many[many.nfe > 0].pivot_table(of, ["network", "nfe"], "method")[[foreignpage.FEW, foreignpage.WEIGHTS]]
-        for of in (foreignpage.SQUARES, "tuning")
-    )
-    assert f"on {int((errors.iloc[:, 0] <= errors.iloc[:, 1]).sum())} of {len(errors)} pairs as before" in said
-    shares = spent.iloc[:, 0] / spent.iloc[:, 1]
+    won_by_error = foreignpage.of_each(many).set_index("rival")["at most 1"]
+    assert f"beats learned weights on {won_by_error[foreignpage.WEIGHTS]} pairs as before" in said
+    shares = foreignpage.shares(many)
     assert f"It spends {_short(shares.min())} to {_short(shares.max())} of it" in said
     assert f"In {foreignpage.beyond(found, table)} of them converged samples themselves" in said
 
